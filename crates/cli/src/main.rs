@@ -1,0 +1,3 @@
+//! The `windlass` program.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! What controller-runtime is to Go, for Rust.
