@@ -9,6 +9,7 @@
 pub mod cache;
 pub mod client;
 pub mod intern;
+mod jitter;
 pub mod key;
 pub mod meta;
 pub mod resource;
