@@ -477,6 +477,10 @@ struct Model {
     late: Vec<(u8, u8, u64)>,
     /// A list under way: its version, its content, acts until it is delivered.
     listing: Option<(u64, BTreeMap<u8, (u8, u64)>, u8)>,
+    /// Our writes, by name: incarnation and version.
+    written: BTreeMap<u8, (u8, u64)>,
+    /// Incarnations that we deleted.
+    buried: std::collections::HashSet<Uid>,
     /// What subscribers think there is, from changes alone.
     told: BTreeMap<String, (Uid, ResourceVersion)>,
 }
@@ -528,6 +532,7 @@ impl Model {
                             read.resource_version.covers(&rv(version)),
                             "we read what we wrote"
                         );
+                        self.written.insert(name, (uid, version));
                     }
                     Some(false) => self.late.push((name, uid, version)),
                     None => {}
@@ -540,11 +545,7 @@ impl Model {
                     if ours {
                         let changes = self.store.wrote_gone(uid_of(uid), &key(&name.to_string()), now);
                         self.hear(changes);
-                        let read = self.store.get(&key(&name.to_string()));
-                        assert!(
-                            read.is_none_or(|read| read.uid != uid_of(uid)),
-                            "what we deleted is gone"
-                        );
+                        self.buried.insert(uid_of(uid));
                     }
                 }
             }
@@ -568,6 +569,29 @@ impl Model {
             Some((_, _, 0)) => self.finish_list(),
             Some((_, _, later)) => *later -= 1,
             None => {}
+        }
+    }
+
+    /// What holds at every moment.
+    fn check(&self) {
+        for object in self.store.iter() {
+            assert!(!self.buried.contains(&object.uid), "what we deleted stays gone");
+        }
+        for (name, (uid, version)) in &self.written {
+            match self.store.get(&key(&name.to_string())) {
+                Some(held) if held.uid == uid_of(*uid) => {
+                    assert!(
+                        held.resource_version.covers(&rv(*version)),
+                        "no going back behind our write"
+                    );
+                }
+                // Something newer took its place, or nothing did: either way it must really be gone.
+                _ => assert_ne!(
+                    self.live.get(name).map(|(live, _)| live),
+                    Some(uid),
+                    "our write was lost"
+                ),
+            }
         }
     }
 
@@ -618,10 +642,12 @@ proptest! {
         model.store.end_list(&rv(0)).unwrap();
         for act in &acts {
             model.act(act, now);
+            model.check();
         }
         model.finish_list();
         while !model.events.is_empty() {
             model.deliver();
+            model.check();
         }
         while let Some((name, uid, version)) = model.late.pop() {
             let changes = model.store.wrote(object(&name.to_string(), uid, version), Verdict::Inside, now);
