@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn keys_order_by_namespace_then_name_and_cluster_scoped_first() {
-        let mut keys = vec![
+        let mut keys = [
             ObjectKey::namespaced("b", "a"),
             ObjectKey::namespaced("a", "b"),
             ObjectKey::cluster("z"),

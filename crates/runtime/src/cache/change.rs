@@ -63,7 +63,7 @@ pub enum SyncState {
     Synced,
     /// Something must change before the cache can (again) follow. What it holds may be out of date. It tries
     /// again by itself, and becomes [`Synced`](Self::Synced) once the cause is gone.
-    Blocked(Problem),
+    Blocked(Arc<Problem>),
 }
 
 impl SyncState {
@@ -107,7 +107,7 @@ pub enum Cause {
     Unreachable,
 }
 
-/// An RBAC rule, as it would stand in a Role or ClusterRole.
+/// An RBAC rule, as it would stand in a `Role` or `ClusterRole`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RbacRule {
     /// API group, empty for the core group.
@@ -116,7 +116,7 @@ pub struct RbacRule {
     pub resource: String,
     /// What must be allowed.
     pub verbs: Vec<&'static str>,
-    /// In which namespace; `None` means across the cluster, which takes a ClusterRole.
+    /// In which namespace; `None` means across the cluster, which takes a `ClusterRole`.
     pub namespace: Option<String>,
 }
 

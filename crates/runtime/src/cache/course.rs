@@ -184,17 +184,13 @@ impl Course {
                     (Pause::None, None)
                 }
             }
-            Outcome::NoEndBookmark => {
-                self.paged = true;
-                (Pause::None, None)
-            }
-            Outcome::Refused(Refusal::Invalid) if !self.paged && self.position.is_none() => {
-                self.paged = true;
-                (Pause::None, None)
-            }
-            Outcome::Refused(Refusal::Invalid) => {
+            Outcome::Refused(Refusal::Invalid) if self.paged || self.position.is_some() => {
                 self.position = None;
                 self.failed()
+            }
+            Outcome::NoEndBookmark | Outcome::Refused(Refusal::Invalid) => {
+                self.paged = true;
+                (Pause::None, None)
             }
             Outcome::Refused(Refusal::Expired | Refusal::FromTheFuture) => {
                 let first = self.position.take().is_some();
@@ -261,11 +257,11 @@ impl Default for WatchTiming {
     fn default() -> Self {
         Self {
             backoff: (Duration::from_millis(800), Duration::from_secs(30)),
-            slow_backoff: (Duration::from_secs(2), Duration::from_secs(60)),
+            slow_backoff: (Duration::from_secs(2), Duration::from_mins(1)),
             session: (Duration::from_secs(290), Duration::from_secs(590)),
             idle: Duration::from_secs(150),
             list_idle: Duration::from_secs(15),
-            list_total: Duration::from_secs(300),
+            list_total: Duration::from_mins(5),
             answer: Duration::from_secs(30),
             page: 500,
         }

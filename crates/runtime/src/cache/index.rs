@@ -124,7 +124,7 @@ impl<S: Shape> Named<S> {
     fn insert(&mut self, object: &S) {
         let values = &mut self.values;
         (self.extract)(object, &mut |value| {
-            put(values, Str::new(value), &object.meta().key)
+            put(values, Str::new(value), &object.meta().key);
         });
     }
 }

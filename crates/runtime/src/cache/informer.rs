@@ -188,7 +188,10 @@ impl Informer {
             session.as_secs().max(1)
         );
         match &from {
-            Some(version) => query.push_str(&format!("&resourceVersion={}", encode(&version.to_string()))),
+            Some(version) => {
+                query.push_str("&resourceVersion=");
+                query.push_str(&encode(&version.to_string()));
+            }
             None => query.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"),
         }
         let answer = self.send(&query, if whole { OBJECT } else { METADATA }).await?;
@@ -334,17 +337,17 @@ impl Informer {
             return;
         };
         let newly = since.is_none();
-        let problem = Problem {
+        let problem = Arc::new(Problem {
             resource: self.watch.key().resource.clone(),
             cause,
             message: message.to_owned(),
             since: *since.get_or_insert_with(Timestamp::now),
-        };
+        });
         if newly {
             tracing::warn!(kind = %self.watch.key().resource, "{problem}");
         }
         for view in alive(&views) {
-            view.set_state(&SyncState::Blocked(problem.clone()));
+            view.set_state(&SyncState::Blocked(Arc::clone(&problem)));
         }
     }
 }

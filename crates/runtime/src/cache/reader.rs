@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::view::View;
+use super::index::Extract;
+use super::view::{Handler, View};
 use super::{Change, Shape, SyncState};
 use crate::intern::Str;
 use crate::key::ObjectKey;
@@ -44,7 +45,9 @@ impl<S: Shape> Reader<S> {
             let (state, states) = (Arc::downgrade(&state), Arc::clone(&states));
             part.view.on_state(move || {
                 let state = state.upgrade();
-                state.iter().for_each(|state| combine(state, &states));
+                if let Some(state) = &state {
+                    combine(state, &states);
+                }
                 state.is_some()
             });
         }
@@ -134,20 +137,19 @@ impl<S: Shape> Reader<S> {
     /// # }
     /// ```
     pub fn index(&self, name: &str, extract: impl Fn(&S, &mut dyn FnMut(&str)) + Send + Sync + 'static) {
-        self.declare(&function_index(name), Arc::new(extract));
+        let extract: Extract<S> = Arc::new(extract);
+        self.declare(&function_index(name), &extract);
     }
 
     /// Indexes the objects by the value of a label.
     pub fn index_label(&self, key: &str) {
         let label = key.to_owned();
-        self.declare(
-            &label_index(key),
-            Arc::new(move |object: &S, found: &mut dyn FnMut(&str)| {
-                if let Some(value) = object.meta().labels.get(&label) {
-                    found(value);
-                }
-            }),
-        );
+        let extract: Extract<S> = Arc::new(move |object: &S, found: &mut dyn FnMut(&str)| {
+            if let Some(value) = object.meta().labels.get(&label) {
+                found(value);
+            }
+        });
+        self.declare(&label_index(key), &extract);
     }
 
     /// Calls `handler` for each change, from now until the [`Subscription`] is dropped. First it hears of everything
@@ -157,7 +159,7 @@ impl<S: Shape> Reader<S> {
     /// queue) and may read, but must not subscribe.
     #[must_use = "dropping the subscription ends it"]
     pub fn subscribe(&self, handler: impl Fn(&Change<S>) + Send + Sync + 'static) -> Subscription {
-        let handler: Arc<dyn Fn(&Change<S>) + Send + Sync> = Arc::new(handler);
+        let handler: Handler<S> = Arc::new(handler);
         let cancel = self.parts.iter().map(|part| -> Cancel {
             let view = Arc::clone(&part.view);
             let id = view.subscribe(Arc::clone(&handler));
@@ -178,9 +180,9 @@ impl<S: Shape> Reader<S> {
         let _ = self.state.subscribe().wait_for(SyncState::is_synced).await;
     }
 
-    fn declare(&self, name: &str, extract: super::index::Extract<S>) {
+    fn declare(&self, name: &str, extract: &Extract<S>) {
         for part in self.parts.iter() {
-            part.view.declare_index(name, Arc::clone(&extract));
+            part.view.declare_index(name, Arc::clone(extract));
         }
     }
 

@@ -23,7 +23,7 @@ use crate::key::ObjectKey;
 use crate::meta::{ResourceVersion, Uid};
 
 /// How long a deletion is remembered when no event ever confirms it (the object was outside the selection).
-const TOMBSTONE_LIFE: Duration = Duration::from_secs(15 * 60);
+const TOMBSTONE_LIFE: Duration = Duration::from_mins(15);
 
 /// The server's history has become shorter: it was restored from a backup. The list must be done again;
 /// versions from before mean nothing any more.

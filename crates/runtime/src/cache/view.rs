@@ -54,9 +54,13 @@ pub(crate) trait AnyView: Any + Send + Sync {
     fn size(&self) -> (usize, usize);
 }
 
+/// Replaced as a whole, so that a change is told without a lock.
+type Handlers<S> = Arc<[(u64, Handler<S>)]>;
+
 type Listener = Box<dyn Fn() -> bool + Send + Sync>;
 
-type Handler<S> = Arc<dyn Fn(&Change<S>) + Send + Sync>;
+/// What a subscriber runs for each change.
+pub(crate) type Handler<S> = Arc<dyn Fn(&Change<S>) + Send + Sync>;
 
 pub(crate) struct View<S> {
     keep: Keep,
@@ -64,7 +68,7 @@ pub(crate) struct View<S> {
     /// Held from a change to its last handler, so that changes are heard in the order they were made. Readers do
     /// not take it: a handler may read.
     order: Mutex<()>,
-    handlers: RwLock<Arc<[(u64, Handler<S>)]>>,
+    handlers: RwLock<Handlers<S>>,
     next_handler: AtomicU64,
     state: watch::Sender<SyncState>,
     /// Told after each change of state; those that answer no are forgotten.

@@ -195,7 +195,7 @@ mod tests {
             text in prop::collection::vec("[a-z]{1,9}", 0..8),
             cuts in prop::collection::vec(0_usize..80, 0..8),
         ) {
-            let stream = text.iter().map(|line| format!("{line}\n")).collect::<String>().into_bytes();
+            let stream = text.iter().flat_map(|line| [line.as_bytes(), b"\n"]).flatten().copied().collect::<Vec<u8>>();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(stream.len())).collect();
             cuts.sort_unstable();
             let mut chunks = Vec::new();

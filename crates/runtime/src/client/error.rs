@@ -13,8 +13,12 @@ use crate::resource::ResourceType;
 /// [`failure`](Self::failure) is the class, for deciding; `Display` says what was tried on which object, and what
 /// the server said about it. Neither ever holds a body.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {operation}: {failure}{}", Said(.message))]
-pub struct ClientError {
+#[error("cannot {}: {}{}", .0.operation, .0.failure, Said(&.0.message))]
+pub struct ClientError(Box<Parts>);
+
+/// Boxed: every call's result has room for it.
+#[derive(Debug)]
+struct Parts {
     operation: Operation,
     failure: Failure,
     message: String,
@@ -137,52 +141,52 @@ impl fmt::Display for Failure {
 
 impl ClientError {
     pub(crate) fn new(operation: Operation, failure: Failure, message: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Parts {
             operation,
             failure,
             message: message.into(),
-        }
+        }))
     }
 
     /// The class.
     pub fn failure(&self) -> &Failure {
-        &self.failure
+        &self.0.failure
     }
 
     /// What was tried.
     pub fn operation(&self) -> &Operation {
-        &self.operation
+        &self.0.operation
     }
 
     /// What the server said; may be empty.
     pub fn message(&self) -> &str {
-        &self.message
+        &self.0.message
     }
 
     /// There is no such object.
     pub fn is_not_found(&self) -> bool {
-        self.failure == Failure::NotFound
+        self.0.failure == Failure::NotFound
     }
 
     /// A create met an object of that name.
     pub fn is_already_exists(&self) -> bool {
-        self.failure == Failure::AlreadyExists
+        self.0.failure == Failure::AlreadyExists
     }
 
     /// A precondition did not hold, or (without force) others manage a field.
     pub fn is_conflict(&self) -> bool {
-        matches!(self.failure, Failure::Conflict | Failure::FieldConflict(_))
+        matches!(self.0.failure, Failure::Conflict | Failure::FieldConflict(_))
     }
 
     /// Our account may not do this.
     pub fn is_forbidden(&self) -> bool {
-        self.failure == Failure::Forbidden
+        self.0.failure == Failure::Forbidden
     }
 
     /// Trying the same again later may work, without anyone changing anything.
     pub fn is_transient(&self) -> bool {
         matches!(
-            self.failure,
+            self.0.failure,
             Failure::Throttled { .. }
                 | Failure::Timeout
                 | Failure::Unavailable
@@ -193,7 +197,7 @@ impl ClientError {
 
     /// How long the server asks to wait, where it does.
     pub fn retry_after(&self) -> Option<Duration> {
-        match self.failure {
+        match self.0.failure {
             Failure::Throttled { retry_after } => retry_after,
             _ => None,
         }

@@ -158,14 +158,12 @@ impl Client {
             key: Some(key.clone()),
         };
         let deadline = exec.deadline.unwrap_or(self.options().deadline);
-        match tokio::time::timeout(deadline, self.run(key, exec, &operation)).await {
-            Ok(output) => output,
-            Err(_) => {
-                self.stats().timed_out();
-                let within = format!("within {} s", deadline.as_secs_f32());
-                Err(ClientError::new(operation, Failure::Timeout, within))
-            }
+        if let Ok(output) = tokio::time::timeout(deadline, self.run(key, exec, &operation)).await {
+            return output;
         }
+        self.stats().timed_out();
+        let within = format!("within {} s", deadline.as_secs_f32());
+        Err(ClientError::new(operation, Failure::Timeout, within))
     }
 
     async fn run(

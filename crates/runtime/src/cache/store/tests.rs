@@ -464,6 +464,9 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, 1..80)
 }
 
+/// Objects by name: incarnation and version.
+type Live = BTreeMap<u8, (u8, u64)>;
+
 /// A server with a history, a watch on it that may lag, and a store fed by both.
 #[derive(Default)]
 struct Model {
@@ -471,12 +474,12 @@ struct Model {
     version: u64,
     uids: u8,
     /// Live objects: name, uid, version.
-    live: BTreeMap<u8, (u8, u64)>,
+    live: Live,
     /// Events not delivered: name, uid, version, deleted.
     events: std::collections::VecDeque<(u8, u8, u64, bool)>,
     late: Vec<(u8, u8, u64)>,
     /// A list under way: its version, its content, acts until it is delivered.
-    listing: Option<(u64, BTreeMap<u8, (u8, u64)>, u8)>,
+    listing: Option<(u64, Live, u8)>,
     /// Our writes, by name: incarnation and version.
     written: BTreeMap<u8, (u8, u64)>,
     /// Incarnations that we deleted.
