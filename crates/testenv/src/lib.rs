@@ -1,1 +1,3 @@
 //! A real local Kubernetes control plane for tests, demos and benchmarks.
+
+pub mod proxy;
