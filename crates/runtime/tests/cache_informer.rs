@@ -1,4 +1,5 @@
 //! The informer against a server that says what each test tells it to, on a paused clock.
+#![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 mod fake_api;
 
@@ -31,15 +32,10 @@ fn listen<S: Shape>(reader: &Reader<S>) -> (Subscription, Heard) {
     let log = Arc::clone(&heard);
     let subscription = reader.subscribe(move |change| {
         let version = |object: &Option<Arc<S>>| {
-            object
-                .as_ref()
-                .map(|object| object.meta().resource_version.to_string())
-                .unwrap_or_default()
+            object.as_ref().map(|object| object.meta().resource_version.to_string()).unwrap_or_default()
         };
         let name = change.object().unwrap().meta().name().to_owned();
-        log.lock()
-            .unwrap()
-            .push((name, version(&change.old), version(&change.new), change.origin));
+        log.lock().unwrap().push((name, version(&change.old), version(&change.new), change.origin));
     });
     (subscription, heard)
 }
@@ -60,9 +56,7 @@ async fn eventually(condition: impl Fn() -> bool) {
 }
 
 fn version_of<S: Shape>(reader: &Reader<S>, name: &str) -> Option<String> {
-    reader
-        .get(&key(name))
-        .map(|object| object.meta().resource_version.to_string())
+    reader.get(&key(name)).map(|object| object.meta().resource_version.to_string())
 }
 
 async fn started() -> (Client, FakeApi, Cache, Reader<Slim>) {
@@ -120,40 +114,23 @@ async fn a_server_that_never_ends_a_streamed_list_is_listed_by_pages_and_that_is
     let second = api.next().await;
     assert_eq!(second.target, "/api/v1/configmaps?limit=500&continue=more");
     assert!(!reader.state().borrow().is_synced());
-    second.answer(
-        200,
-        &json!({"metadata": {"resourceVersion": "10"}, "items": [config_map("b", 2, 9)]}),
-    );
+    second.answer(200, &json!({"metadata": {"resourceVersion": "10"}, "items": [config_map("b", 2, 9)]}));
     let stream = api.watch_from(10).await;
     reader.synced().await;
     assert_eq!(reader.len(), 2);
 
     stream.close();
     api.next().await.refuse(410, "Expired", "too old");
-    assert!(
-        api.next().await.target.contains("limit=500"),
-        "remembered by this watch"
-    );
+    assert!(api.next().await.target.contains("limit=500"), "remembered by this watch");
     let _other = cache.reader::<Slim>(&Selection::all().in_namespace("n"));
-    assert!(
-        api.next()
-            .await
-            .target
-            .contains("/namespaces/n/configmaps?limit=500"),
-        "and for the kind"
-    );
+    assert!(api.next().await.target.contains("/namespaces/n/configmaps?limit=500"), "and for the kind");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_know_streamed_lists_is_listed_by_pages() {
     let (_client, mut api, _cache, reader) = started().await;
-    api.next()
-        .await
-        .refuse(422, "Invalid", "sendInitialEvents is forbidden");
-    api.next().await.answer(
-        200,
-        &json!({"metadata": {"resourceVersion": "10"}, "items": null}),
-    );
+    api.next().await.refuse(422, "Invalid", "sendInitialEvents is forbidden");
+    api.next().await.answer(200, &json!({"metadata": {"resourceVersion": "10"}, "items": null}));
     let _stream = api.watch_from(10).await;
     reader.synced().await;
 }
@@ -176,33 +153,21 @@ async fn a_watch_that_the_server_ends_is_resumed_where_it_was() {
 async fn what_was_deleted_while_the_position_expired_is_told_however_the_server_says_expired() {
     for as_event in [true, false] {
         let (_client, mut api, _cache, reader) = started().await;
-        let mut stream = api
-            .stream_list(10, &[config_map("a", 1, 8), config_map("b", 2, 9)])
-            .await;
+        let mut stream = api.stream_list(10, &[config_map("a", 1, 8), config_map("b", 2, 9)]).await;
         reader.synced().await;
         let (_subscription, changes) = listen(&reader);
         heard(&changes);
         if as_event {
-            stream
-                .event(
-                    "ERROR",
-                    &json!({"kind": "Status", "code": 410, "reason": "Expired"}),
-                )
-                .await;
+            stream.event("ERROR", &json!({"kind": "Status", "code": 410, "reason": "Expired"})).await;
         } else {
             stream.close();
             api.next().await.refuse(410, "Expired", "too old");
         }
-        let _stream = api
-            .stream_list(20, &[config_map("b", 2, 9), config_map("c", 3, 15)])
-            .await;
+        let _stream = api.stream_list(20, &[config_map("b", 2, 9), config_map("c", 3, 15)]).await;
         eventually(|| changes.lock().unwrap().len() == 2).await;
         assert_eq!(
             heard(&changes),
-            [
-                change("c", "", "15", Origin::Relist),
-                change("a", "8", "", Origin::Relist)
-            ]
+            [change("c", "", "15", Origin::Relist), change("a", "8", "", Origin::Relist)]
         );
     }
 }
@@ -225,25 +190,12 @@ async fn a_connection_that_died_in_silence_is_noticed() {
 #[tokio::test(start_paused = true)]
 async fn d10_a_missing_kind_blocks_only_its_readers_says_so_and_heals() {
     let (_client, mut api, _cache, reader) = started().await;
-    api.next().await.refuse(
-        404,
-        "NotFound",
-        "the server could not find the requested resource",
-    );
+    api.next().await.refuse(404, "NotFound", "the server could not find the requested resource");
     let mut state = reader.state();
-    let blocked = state
-        .wait_for(|state| matches!(state, SyncState::Blocked(_)))
-        .await
-        .unwrap()
-        .clone();
-    let SyncState::Blocked(problem) = blocked else {
-        panic!()
-    };
+    let blocked = state.wait_for(|state| matches!(state, SyncState::Blocked(_))).await.unwrap().clone();
+    let SyncState::Blocked(problem) = blocked else { panic!() };
     assert_eq!(problem.cause, Cause::Missing);
-    assert!(
-        problem.to_string().contains("install the CRD configmaps"),
-        "{problem}"
-    );
+    assert!(problem.to_string().contains("install the CRD configmaps"), "{problem}");
     api.next().await.refuse(404, "NotFound", "still");
     let _stream = api.stream_list(10, &[]).await;
     reader.synced().await;
@@ -255,18 +207,10 @@ async fn a_forbidden_kind_names_the_rule_that_is_missing_and_heals() {
     let cache = Cache::new(&client);
     let reader = cache.reader::<Slim>(&Selection::all().in_namespace("shop"));
     cache.start();
-    api.next()
-        .await
-        .refuse(403, "Forbidden", "configmaps is forbidden");
+    api.next().await.refuse(403, "Forbidden", "configmaps is forbidden");
     let mut state = reader.state();
-    let blocked = state
-        .wait_for(|state| matches!(state, SyncState::Blocked(_)))
-        .await
-        .unwrap()
-        .clone();
-    let SyncState::Blocked(problem) = blocked else {
-        panic!()
-    };
+    let blocked = state.wait_for(|state| matches!(state, SyncState::Blocked(_))).await.unwrap().clone();
+    let SyncState::Blocked(problem) = blocked else { panic!() };
     assert_eq!(
         problem.to_string(),
         "ConfigMap (v1) may not be read: grant {apiGroups: [\"\"], resources: [\"configmaps\"], \
@@ -286,10 +230,7 @@ async fn an_unreachable_server_is_reported_after_a_while_and_forgotten_when_it_i
         api.next().await.cut();
     }
     let mut state = reader.state();
-    state
-        .wait_for(|state| matches!(state, SyncState::Blocked(_)))
-        .await
-        .unwrap();
+    state.wait_for(|state| matches!(state, SyncState::Blocked(_))).await.unwrap();
     let _stream = api.watch_from(10).await;
     reader.synced().await;
     assert!(cache.watches()[0].restarts >= 4);
@@ -325,10 +266,7 @@ async fn d11_readers_with_different_shapes_of_a_kind_share_one_watch() {
     marked.synced().await;
     assert_eq!(version_of(&slim, "a").unwrap(), "8");
     assert_eq!(rich.get(&key("a")).unwrap().data["version"], "8");
-    assert_eq!(
-        whole.get(&key("a")).unwrap().data.as_ref().unwrap()["version"],
-        "8"
-    );
+    assert_eq!(whole.get(&key("a")).unwrap().data.as_ref().unwrap()["version"], "8");
     assert!(api.is_quiet());
     assert_eq!((cache.watches().len(), cache.watches()[0].shapes), (1, 4));
 }
@@ -337,10 +275,7 @@ async fn d11_readers_with_different_shapes_of_a_kind_share_one_watch() {
 async fn only_metadata_is_asked_for_until_someone_wants_more() {
     let (_client, mut api, cache, slim) = started().await;
     let asked = api.next().await;
-    assert_eq!(
-        asked.accept,
-        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-    );
+    assert_eq!(asked.accept, "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
     let mut stream = asked.stream();
     stream.end_of_list(10).await;
     slim.synced().await;
@@ -359,10 +294,7 @@ async fn only_metadata_is_asked_for_until_someone_wants_more() {
     drop(rich);
     stream.close();
     let asked = api.next().await;
-    assert!(
-        asked.accept.contains("PartialObjectMetadata"),
-        "nobody wants more any longer"
-    );
+    assert!(asked.accept.contains("PartialObjectMetadata"), "nobody wants more any longer");
 }
 
 #[tokio::test(start_paused = true)]
@@ -403,11 +335,7 @@ async fn an_object_that_does_not_fit_keeps_its_last_form_and_holds_nothing_up() 
     api.next().await.refuse(410, "Expired", "too old");
     let _stream = api.stream_list(20, &[broken, config_map("b", 2, 12)]).await;
     eventually(|| cache.watches()[0].lists == 2).await;
-    assert_eq!(
-        version_of(&rich, "a").unwrap(),
-        "8",
-        "nor does a list take it away"
-    );
+    assert_eq!(version_of(&rich, "a").unwrap(), "8", "nor does a list take it away");
 }
 
 #[tokio::test(start_paused = true)]
@@ -427,9 +355,7 @@ async fn a_subscriber_that_panics_hurts_neither_the_watch_nor_the_others() {
     let (_client, mut api, _cache, reader) = started().await;
     let _panicking = reader.subscribe(|_| panic!("on purpose"));
     let (_subscription, changes) = listen(&reader);
-    let _stream = api
-        .stream_list(10, &[config_map("a", 1, 8), config_map("b", 2, 9)])
-        .await;
+    let _stream = api.stream_list(10, &[config_map("a", 1, 8), config_map("b", 2, 9)]).await;
     reader.synced().await;
     assert_eq!(heard(&changes).len(), 2);
 }
@@ -452,15 +378,8 @@ async fn several_namespaces_are_several_watches_and_stand_where_the_worst_stands
     shared.synced().await;
     assert_eq!(*reader.state().borrow(), SyncState::Starting);
     second.refuse(403, "Forbidden", "no");
-    reader
-        .state()
-        .wait_for(|state| matches!(state, SyncState::Blocked(_)))
-        .await
-        .unwrap();
-    assert!(
-        shared.state().borrow().is_synced(),
-        "the other namespace is not held up"
-    );
+    reader.state().wait_for(|state| matches!(state, SyncState::Blocked(_))).await.unwrap();
+    assert!(shared.state().borrow().is_synced(), "the other namespace is not held up");
     let _m = api.stream_list(10, &[]).await;
     reader.synced().await;
     assert_eq!((reader.list().len(), reader.list_in("m").len()), (1, 0));
@@ -470,9 +389,7 @@ async fn several_namespaces_are_several_watches_and_stand_where_the_worst_stands
 #[tokio::test(start_paused = true)]
 async fn a_server_restored_from_a_backup_is_followed_again() {
     let (_client, mut api, _cache, reader) = started().await;
-    let stream = api
-        .stream_list(100, &[config_map("a", 1, 90), config_map("b", 2, 95)])
-        .await;
+    let stream = api.stream_list(100, &[config_map("a", 1, 90), config_map("b", 2, 95)]).await;
     reader.synced().await;
     stream.close();
     api.next().await.refuse(410, "Expired", "too old");
@@ -504,16 +421,9 @@ async fn what_a_write_answered_is_in_the_cache_before_it_returns_and_is_told_onc
     heard(&changes);
 
     let configs = client.objects::<ConfigMap>();
-    let apply = async move {
-        configs
-            .apply(&key("a"), &json!({}), &Apply::by("me").force())
-            .await
-    };
+    let apply = async move { configs.apply(&key("a"), &json!({}), &Apply::by("me").force()).await };
     answered(&mut api, apply, |asked| {
-        assert_eq!(
-            asked.target,
-            "/api/v1/namespaces/n/configmaps/a?fieldManager=me&force=true"
-        );
+        assert_eq!(asked.target, "/api/v1/namespaces/n/configmaps/a?fieldManager=me&force=true");
         asked.answer(200, &config_map("a", 1, 12));
     })
     .await
@@ -549,13 +459,7 @@ async fn what_a_write_deleted_is_out_of_the_cache_before_it_returns() {
     stream.event("DELETED", &config_map("a", 1, 12)).await;
     stream.event("ADDED", &config_map("a", 2, 13)).await;
     eventually(|| changes.lock().unwrap().len() == 2).await;
-    assert_eq!(
-        heard(&changes),
-        [
-            change("a", "8", "", Origin::Write),
-            change("a", "", "13", Origin::Watch)
-        ]
-    );
+    assert_eq!(heard(&changes), [change("a", "8", "", Origin::Write), change("a", "", "13", Origin::Watch)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -565,20 +469,13 @@ async fn a_write_enters_and_leaves_selections_by_its_labels() {
     let web = cache.reader::<Slim>(&Selection::all().labels("app=web").unwrap());
     cache.start();
     let asked = api.next().await;
-    assert!(
-        asked.target.ends_with("&labelSelector=app%3Dweb"),
-        "{}",
-        asked.target
-    );
+    assert!(asked.target.ends_with("&labelSelector=app%3Dweb"), "{}", asked.target);
     let mut stream = asked.stream();
     stream.end_of_list(10).await;
     web.synced().await;
-    for (version, app, inside) in [
-        (11, "api", false),
-        (12, "web", true),
-        (13, "api", false),
-        (14, "web", true),
-    ] {
+    for (version, app, inside) in
+        [(11, "api", false), (12, "web", true), (13, "api", false), (14, "web", true)]
+    {
         let configs = client.objects::<ConfigMap>();
         let apply = async move { configs.apply(&key("a"), &json!({}), &Apply::by("me")).await };
         answered(&mut api, apply, |asked| {
@@ -598,11 +495,7 @@ async fn a_dry_run_leaves_the_cache_alone() {
     let _stream = api.stream_list(10, &[]).await;
     reader.synced().await;
     let configs = client.objects::<ConfigMap>();
-    let apply = async move {
-        configs
-            .apply(&key("a"), &json!({}), &Apply::by("me").dry_run())
-            .await
-    };
+    let apply = async move { configs.apply(&key("a"), &json!({}), &Apply::by("me").dry_run()).await };
     answered(&mut api, apply, |asked| {
         assert!(asked.target.ends_with("&dryRun=All"));
         asked.answer(201, &config_map("a", 1, 12));

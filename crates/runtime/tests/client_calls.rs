@@ -1,4 +1,5 @@
 //! The client's calls against a server that says what each test tells it to, on a paused clock.
+#![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 mod fake_api;
 
@@ -53,10 +54,7 @@ async fn a_call_without_an_answer_ends_at_its_deadline() {
     let _unanswered = api.next().await;
     let error = error_of(call).await;
     assert_eq!(*error.failure(), Failure::Timeout);
-    assert_eq!(
-        error.to_string(),
-        "cannot get ConfigMap n/a: no answer in time: within 30 s"
-    );
+    assert_eq!(error.to_string(), "cannot get ConfigMap n/a: no answer in time: within 30 s");
     assert_eq!(before.elapsed().as_secs(), 30);
     assert_eq!(client.stats().timeouts(), 1);
 }
@@ -74,26 +72,19 @@ async fn being_asked_to_wait_is_honoured_for_any_call_and_counted() {
     let (client, mut api) = fake_api();
     let call = create(&client);
     let before = Instant::now();
-    api.next()
-        .await
-        .answer_with(429, &[("retry-after", "3")], &json!({"code": 429}));
+    api.next().await.answer_with(429, &[("retry-after", "3")], &json!({"code": 429}));
     api.next().await.answer(201, &config_map("a", 1, 2));
     call.await.unwrap().unwrap();
     assert!(before.elapsed() >= Duration::from_secs(3));
     assert_eq!(client.stats().retries(), 1);
-    assert_eq!(
-        client.stats().requests(),
-        [("POST".to_owned(), 201, 1), ("POST".to_owned(), 429, 1)]
-    );
+    assert_eq!(client.stats().requests(), [("POST".to_owned(), 201, 1), ("POST".to_owned(), 429, 1)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn being_asked_to_wait_long_is_the_callers_decision() {
     let (client, mut api) = fake_api();
     let call = apply(&client);
-    api.next()
-        .await
-        .answer_with(429, &[("retry-after", "60")], &json!({"code": 429}));
+    api.next().await.answer_with(429, &[("retry-after", "60")], &json!({"code": 429}));
     assert_eq!(error_of(call).await.retry_after(), Some(Duration::from_secs(60)));
     assert!(api.is_quiet());
 }
@@ -142,17 +133,9 @@ async fn a_refusal_is_told_with_its_fields() {
         "details": {"causes": [{"reason": "FieldValueRequired", "message": "Required", "field": "data.k"}]}});
     api.next().await.answer(422, &status);
     let error = error_of(call).await;
-    let Failure::Invalid(causes) = error.failure() else {
-        panic!("{error:?}")
-    };
-    assert_eq!(
-        (&*causes[0].field, &*causes[0].reason),
-        ("data.k", "FieldValueRequired")
-    );
-    assert_eq!(
-        error.to_string(),
-        "cannot apply ConfigMap n/a: invalid data.k: ConfigMap \"a\" is invalid"
-    );
+    let Failure::Invalid(causes) = error.failure() else { panic!("{error:?}") };
+    assert_eq!((&*causes[0].field, &*causes[0].reason), ("data.k", "FieldValueRequired"));
+    assert_eq!(error.to_string(), "cannot apply ConfigMap n/a: invalid data.k: ConfigMap \"a\" is invalid");
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,10 +143,7 @@ async fn an_answer_that_does_not_decode_is_not_quoted() {
     let (client, mut api) = fake_api();
     let secrets = client.objects::<Secret>();
     let call = tokio::spawn(async move { secrets.get(&key()).await });
-    api.next().await.answer(
-        200,
-        &json!({"metadata": {"name": "a"}, "data": {"password": ["hunter2"]}}),
-    );
+    api.next().await.answer(200, &json!({"metadata": {"name": "a"}, "data": {"password": ["hunter2"]}}));
     let error = error_of(call).await;
     assert_eq!(*error.failure(), Failure::Garbled);
     assert!(!format!("{error} {error:?}").contains("hunter2"));
@@ -183,20 +163,10 @@ async fn a_list_follows_its_pages_and_selectors() {
     let selection = Selection::all().in_namespace("n").labels("a in (b,c)").unwrap();
     let call = tokio::spawn(async move { configs.list(&selection).await });
     let first = api.next().await;
-    assert_eq!(
-        first.target,
-        "/api/v1/namespaces/n/configmaps?labelSelector=a%20in%20%28b%2Cc%29&limit=500"
-    );
-    first.answer(
-        200,
-        &json!({"metadata": {"continue": "x/y"}, "items": [config_map("a", 1, 2)]}),
-    );
+    assert_eq!(first.target, "/api/v1/namespaces/n/configmaps?labelSelector=a%20in%20%28b%2Cc%29&limit=500");
+    first.answer(200, &json!({"metadata": {"continue": "x/y"}, "items": [config_map("a", 1, 2)]}));
     let second = api.next().await;
-    assert!(
-        second.target.ends_with("&limit=500&continue=x%2Fy"),
-        "{}",
-        second.target
-    );
+    assert!(second.target.ends_with("&limit=500&continue=x%2Fy"), "{}", second.target);
     second.answer(200, &json!({"metadata": {}, "items": null}));
     assert_eq!(call.await.unwrap().unwrap().len(), 1);
 }
@@ -243,9 +213,7 @@ async fn a_failed_precondition_is_a_conflict() {
     let (client, mut api) = fake_api();
     let configs = client.objects::<ConfigMap>();
     let call = tokio::spawn(async move { configs.delete(&key(), &Delete::any()).await });
-    api.next()
-        .await
-        .refuse(409, "Conflict", "Precondition failed: UID in precondition");
+    api.next().await.refuse(409, "Conflict", "Precondition failed: UID in precondition");
     assert_eq!(*error_of(call).await.failure(), Failure::Conflict);
 }
 
@@ -256,10 +224,7 @@ async fn a_patch_names_its_manager() {
     let patch = Patch::Merge(json!({"data": {"k": null}}));
     let call = tokio::spawn(async move { configs.patch(&key(), &patch, "me & you").await });
     let asked = api.next().await;
-    assert_eq!(
-        asked.target,
-        "/api/v1/namespaces/n/configmaps/a?fieldManager=me%20%26%20you"
-    );
+    assert_eq!(asked.target, "/api/v1/namespaces/n/configmaps/a?fieldManager=me%20%26%20you");
     assert_eq!(asked.content_type, "application/merge-patch+json");
     asked.answer(200, &config_map("a", 1, 2));
     call.await.unwrap().unwrap();
@@ -271,17 +236,9 @@ async fn a_status_is_applied_to_its_own_path() {
     let configs = client.objects::<ConfigMap>();
     let call = tokio::spawn(async move { configs.apply_status(&key(), &json!({}), &Apply::by("me")).await });
     let asked = api.next().await;
-    assert_eq!(
-        asked.target,
-        "/api/v1/namespaces/n/configmaps/a/status?fieldManager=me&force=false"
-    );
+    assert_eq!(asked.target, "/api/v1/namespaces/n/configmaps/a/status?fieldManager=me&force=false");
     asked.refuse(404, "NotFound", "no");
-    assert!(
-        error_of(call)
-            .await
-            .to_string()
-            .starts_with("cannot apply status of ConfigMap n/a: not found")
-    );
+    assert!(error_of(call).await.to_string().starts_with("cannot apply status of ConfigMap n/a: not found"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -297,16 +254,10 @@ async fn scaling_is_in_the_cache_before_it_returns_though_its_answer_is_no_objec
     let call = tokio::spawn(async move { objects.scale(&key(), 3).await });
     let asked = api.next().await;
     assert_eq!(asked.target, "/apis/apps/v1/namespaces/n/deployments/a/scale");
-    asked.answer(
-        200,
-        &json!({"kind": "Scale", "metadata": {"name": "a"}, "spec": {"replicas": 3}}),
-    );
+    asked.answer(200, &json!({"kind": "Scale", "metadata": {"name": "a"}, "spec": {"replicas": 3}}));
     api.next().await.answer(200, &config_map("a", 1, 12));
     assert_eq!(call.await.unwrap().unwrap(), 3);
-    assert_eq!(
-        deployments.get(&key()).unwrap().resource_version,
-        ResourceVersion::number(12)
-    );
+    assert_eq!(deployments.get(&key()).unwrap().resource_version, ResourceVersion::number(12));
 }
 
 #[tokio::test(start_paused = true)]
@@ -316,15 +267,8 @@ async fn an_eviction_that_a_budget_holds_back_is_not_repeated() {
     let call = tokio::spawn(async move { caller.evict(&key(), &Evict::any()).await });
     let asked = api.next().await;
     assert_eq!(asked.target, "/api/v1/namespaces/n/pods/a/eviction");
-    asked.answer_with(
-        429,
-        &[("retry-after", "1")],
-        &json!({"code": 429, "message": "budget"}),
-    );
-    assert!(matches!(
-        error_of(call).await.failure(),
-        Failure::Throttled { .. }
-    ));
+    asked.answer_with(429, &[("retry-after", "1")], &json!({"code": 429, "message": "budget"}));
+    assert!(matches!(error_of(call).await.failure(), Failure::Throttled { .. }));
     assert!(api.is_quiet());
 }
 
@@ -347,12 +291,6 @@ async fn a_pod_that_is_gone_after_its_eviction_is_out_of_the_cache() {
 
 async fn answer_eviction(api: &mut FakeApi) {
     let asked = api.next().await;
-    assert_eq!(
-        body(&asked)["deleteOptions"]["preconditions"]["uid"],
-        json!(uid_text(1))
-    );
-    asked.answer(
-        201,
-        &json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}),
-    );
+    assert_eq!(body(&asked)["deleteOptions"]["preconditions"]["uid"], json!(uid_text(1)));
+    asked.answer(201, &json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}));
 }

@@ -1,5 +1,6 @@
 //! An API server that says what the test tells it to, in process: no socket, so a paused clock works.
-#![allow(dead_code, unreachable_pub)] // a module of several test binaries, each of which uses its part
+// A module of several test binaries, each of which uses its part; a test fails by panicking.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::unused_self)]
 
 use std::time::Duration;
 
@@ -48,11 +49,7 @@ pub fn fake_api() -> (Client, FakeApi) {
             let (parts, body) = request.into_parts();
             let body = body.collect().await.map_err(std::io::Error::other)?.to_bytes();
             let header = |name: http::HeaderName| {
-                parts
-                    .headers
-                    .get(name)
-                    .map(|value| value.to_str().unwrap().to_owned())
-                    .unwrap_or_default()
+                parts.headers.get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
             };
             let asked = Asked {
                 accept: header(http::header::ACCEPT),
@@ -68,10 +65,7 @@ pub fn fake_api() -> (Client, FakeApi) {
         }
     });
     let kube = kube::Client::new(service, "default");
-    (
-        Client::from_kube(kube, ClientOptions::default()).unwrap(),
-        FakeApi { requests },
-    )
+    (Client::from_kube(kube, ClientOptions::default()).unwrap(), FakeApi { requests })
 }
 
 impl FakeApi {
@@ -88,16 +82,8 @@ impl FakeApi {
     /// Answers a streamed list with these objects at this version, and leaves the watch open.
     pub async fn stream_list(&mut self, version: u64, objects: &[Value]) -> Stream {
         let asked = self.next().await;
-        assert!(
-            asked.target.contains("sendInitialEvents=true"),
-            "{}",
-            asked.target
-        );
-        assert!(
-            asked.target.contains("resourceVersionMatch=NotOlderThan"),
-            "{}",
-            asked.target
-        );
+        assert!(asked.target.contains("sendInitialEvents=true"), "{}", asked.target);
+        assert!(asked.target.contains("resourceVersionMatch=NotOlderThan"), "{}", asked.target);
         let mut stream = asked.stream();
         for object in objects {
             stream.event("ADDED", object).await;
@@ -109,11 +95,7 @@ impl FakeApi {
     /// Answers a watch from this version.
     pub async fn watch_from(&mut self, version: u64) -> Stream {
         let asked = self.next().await;
-        assert!(
-            asked.target.contains(&format!("resourceVersion={version}")),
-            "{}",
-            asked.target
-        );
+        assert!(asked.target.contains(&format!("resourceVersion={version}")), "{}", asked.target);
         assert!(asked.target.contains("watch=true"), "{}", asked.target);
         asked.stream()
     }
@@ -128,16 +110,12 @@ impl Asked {
     /// Answers with headers and a body.
     pub fn answer_with(self, status: u16, headers: &[(&str, &str)], body: &Value) {
         let (mut chunks, receiver) = mpsc::channel(1);
-        chunks
-            .try_send(Ok(Frame::data(Bytes::from(body.to_string()))))
-            .unwrap();
+        chunks.try_send(Ok(Frame::data(Bytes::from(body.to_string())))).unwrap();
         let mut answer = Response::builder().status(StatusCode::from_u16(status).unwrap());
         for (name, value) in headers {
             answer = answer.header(*name, *value);
         }
-        let _ = self
-            .reply
-            .send(Ok(answer.body(StreamBody::new(receiver)).unwrap()));
+        let _ = self.reply.send(Ok(answer.body(StreamBody::new(receiver)).unwrap()));
     }
 
     /// Answers with a refusal.
@@ -167,16 +145,11 @@ impl Asked {
 
 impl Stream {
     pub async fn event(&mut self, kind: &str, object: &Value) {
-        self.line(&format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n"))
-            .await;
+        self.line(&format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")).await;
     }
 
     pub async fn bookmark(&mut self, version: u64) {
-        self.event(
-            "BOOKMARK",
-            &json!({"metadata": {"resourceVersion": version.to_string()}}),
-        )
-        .await;
+        self.event("BOOKMARK", &json!({"metadata": {"resourceVersion": version.to_string()}})).await;
     }
 
     pub async fn end_of_list(&mut self, version: u64) {
@@ -186,10 +159,7 @@ impl Stream {
     }
 
     pub async fn line(&mut self, line: &str) {
-        self.chunks
-            .send(Ok(Frame::data(Bytes::from(line.to_owned()))))
-            .await
-            .expect("a reader");
+        self.chunks.send(Ok(Frame::data(Bytes::from(line.to_owned())))).await.expect("a reader");
     }
 
     /// The connection breaks.
@@ -209,7 +179,7 @@ impl Stream {
     }
 }
 
-/// A ConfigMap: its name, incarnation and version.
+/// A config map: its name, incarnation and version.
 pub fn config_map(name: &str, uid: u8, version: u64) -> Value {
     let uid = uid_text(uid);
     json!({"apiVersion": "v1", "kind": "ConfigMap",
