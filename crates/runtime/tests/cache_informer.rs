@@ -4,6 +4,7 @@
 mod fake_api;
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use fake_api::{FakeApi, config_map, fake_api, uid_text};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -51,7 +52,7 @@ fn change(name: &str, old: &str, new: &str, origin: Origin) -> (String, String, 
 /// Waits for a condition that news in flight will bring about.
 async fn eventually(condition: impl Fn() -> bool) {
     while !condition() {
-        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 
@@ -185,6 +186,21 @@ async fn a_connection_that_died_in_silence_is_noticed() {
     second.closed().await;
     eventually(|| reader.len() == 1).await;
     drop(third);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_without_bookmarks_is_not_suspected_for_being_quiet() {
+    let (_client, mut api, _cache, reader) = started();
+    api.next().await.refuse(422, "Invalid", "sendInitialEvents is forbidden");
+    api.next().await.answer(200, &json!({"metadata": {"resourceVersion": "10"}, "items": []}));
+    let mut stream = api.watch_from(10).await;
+    reader.synced().await;
+    tokio::time::sleep(Duration::from_mins(4)).await;
+    assert!(api.is_quiet());
+    stream.bookmark(12).await;
+    // From now on bookmarks are expected, and silence means death.
+    let _second = api.watch_from(12).await;
+    stream.closed().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@
 //! Runs as one task until it is dropped; dropping it closes the connection. A view that does not understand an
 //! object keeps its last form of it and the others go on.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ pub(super) struct Informer {
     watch: Arc<Watch>,
     /// Called when this server turns out to need paged lists of this kind.
     on_paged: Box<dyn Fn() + Send + Sync>,
+    /// This server sends bookmarks on this watch, about one a minute: then silence means death.
+    bookmarks: AtomicBool,
     /// Since when readers are told of a problem.
     blocked_since: Mutex<Option<Timestamp>>,
 }
@@ -74,7 +77,14 @@ impl Informer {
         watch: Arc<Watch>,
         on_paged: Box<dyn Fn() + Send + Sync>,
     ) -> Self {
-        Self { client, timing, watch, on_paged, blocked_since: Mutex::default() }
+        Self {
+            client,
+            timing,
+            watch,
+            on_paged,
+            bookmarks: AtomicBool::new(false),
+            blocked_since: Mutex::default(),
+        }
     }
 
     /// Lists and watches, for ever.
@@ -183,8 +193,7 @@ impl Informer {
         if let Some(standing) = course.opened() {
             self.stand(&standing, "");
         }
-        let mut reading =
-            Reading { informer: self, course, views, listing: from.is_none(), bookmarks: from.is_some() };
+        let mut reading = Reading { informer: self, course, views, listing: from.is_none() };
         if reading.listing {
             alive(views).for_each(|view| view.begin_list());
         }
@@ -196,7 +205,7 @@ impl Informer {
         loop {
             let idle = if reading.listing {
                 self.timing.list_idle
-            } else if reading.bookmarks {
+            } else if self.bookmarks.load(Ordering::Relaxed) {
                 self.timing.idle
             } else {
                 session + self.timing.answer
@@ -271,15 +280,16 @@ impl Informer {
 
     /// An object does not fit a view's shape: says so, and gives what can be told of it.
     fn undecodable(&self, object: &[u8], error: &Undecodable) -> Option<Meta> {
-        self.watch.stats().undecodable();
         let meta = metadata(object);
-        let name = meta.as_ref().map(|meta| meta.key.to_string()).unwrap_or_default();
-        tracing::warn!(
-            kind = %self.watch.key().resource,
-            object = name,
-            column = error.column,
-            "an object does not fit the shape it is read in; readers keep its last form that did"
-        );
+        // Said a few times, then only counted: a thousand such objects are still one mistake.
+        if self.watch.stats().undecodable() <= 10 {
+            tracing::warn!(
+                kind = %self.watch.key().resource,
+                object = meta.as_ref().map(|meta| meta.key.to_string()),
+                column = error.column,
+                "an object does not fit the shape it is read in; readers keep its last form that did"
+            );
+        }
         meta
     }
 
@@ -325,8 +335,6 @@ struct Reading<'a> {
     views: &'a Views,
     /// The initial events have not ended.
     listing: bool,
-    /// The server sends bookmarks on this watch, so silence means death.
-    bookmarks: bool,
 }
 
 impl Reading<'_> {
@@ -343,7 +351,7 @@ impl Reading<'_> {
                 self.progressed(&meta.resource_version);
             }
             Event::Bookmark { version, initial_end } => {
-                self.bookmarks = true;
+                self.informer.bookmarks.store(true, Ordering::Relaxed);
                 if self.listing && initial_end {
                     self.informer.end_list(self.views, &version)?;
                     self.listing = false;

@@ -239,6 +239,9 @@ impl Caches for Inner {
             metadata: Meta,
         }
 
+        if !self.hold(resource) {
+            return;
+        }
         let Ok(Object { metadata }) = serde_json::from_slice(object) else {
             return;
         };

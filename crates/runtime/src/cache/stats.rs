@@ -47,8 +47,9 @@ impl WatchStats {
         self.lists.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn undecodable(&self) {
-        self.undecodable.fetch_add(1, Relaxed);
+    /// Counts one more; how many that makes.
+    pub(crate) fn undecodable(&self) -> u64 {
+        self.undecodable.fetch_add(1, Relaxed) + 1
     }
 }
 

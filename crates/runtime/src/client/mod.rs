@@ -32,6 +32,7 @@ mod answer;
 mod call;
 mod error;
 mod objects;
+mod options;
 mod pods;
 mod retry;
 mod stats;
@@ -45,7 +46,8 @@ use parking_lot::RwLock;
 use serde::de::DeserializeOwned;
 
 pub use error::{ClientError, Failure, FieldCause, FieldConflict, Operation};
-pub use objects::{Apply, Delete, Deletion, Objects, Patch, Propagation};
+pub use objects::Objects;
+pub use options::{Apply, Delete, Deletion, Patch, Propagation};
 pub use pods::{Evict, Exec, ExecOutput};
 pub use retry::RetryPolicy;
 pub use stats::ClientStats;
