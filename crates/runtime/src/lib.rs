@@ -1,1 +1,3 @@
 //! What controller-runtime is to Go, for Rust.
+
+pub mod queue;
