@@ -64,17 +64,26 @@ pub struct Error {
 impl Error {
     /// A failure that may be gone next time.
     pub fn transient(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { class: Class::Transient, source: source.into() }
+        Self {
+            class: Class::Transient,
+            source: source.into(),
+        }
     }
 
     /// A failure because something changed under our hands.
     pub fn conflict(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { class: Class::Conflict, source: source.into() }
+        Self {
+            class: Class::Conflict,
+            source: source.into(),
+        }
     }
 
     /// A failure that stays until something changes.
     pub fn terminal(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { class: Class::Terminal, source: source.into() }
+        Self {
+            class: Class::Terminal,
+            source: source.into(),
+        }
     }
 
     /// Its class.
@@ -90,8 +99,15 @@ impl Error {
 
 impl<E: StdError + Send + Sync + 'static> From<E> for Error {
     fn from(error: E) -> Self {
-        let class = if chain(&error).any(is_conflict) { Class::Conflict } else { Class::Transient };
-        Self { class, source: Box::new(error) }
+        let class = if chain(&error).any(is_conflict) {
+            Class::Conflict
+        } else {
+            Class::Transient
+        };
+        Self {
+            class,
+            source: Box::new(error),
+        }
     }
 }
 
@@ -99,8 +115,10 @@ impl<E: StdError + Send + Sync + 'static> From<E> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut said = String::new();
-        for error in chain(&*self.source) {
-            let text = error.to_string();
+        // kube's own words for an answer of the API are its debug form; the answer itself says it better.
+        let told =
+            |error: &&(dyn StdError + 'static)| !matches!(error.downcast_ref(), Some(kube::Error::Api(_)));
+        for text in chain(&*self.source).filter(told).map(ToString::to_string) {
             // Many errors repeat their source in their own text.
             if said.contains(&text) {
                 continue;
@@ -120,11 +138,15 @@ impl fmt::Debug for Error {
 }
 
 fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
-    std::iter::successors(Some(error), |error| error.source())
+    std::iter::successors(Some(error), |error: &&'a (dyn StdError + 'static)| {
+        (*error).source()
+    })
 }
 
 fn is_conflict(error: &(dyn StdError + 'static)) -> bool {
-    let status = error.downcast_ref::<Status>().or_else(|| error.downcast_ref::<Box<Status>>().map(|status| &**status));
+    let status = error
+        .downcast_ref::<Status>()
+        .or_else(|| error.downcast_ref::<Box<Status>>().map(|status| &**status));
     status.is_some_and(|status| status.code == 409)
 }
 
@@ -137,7 +159,9 @@ mod tests {
     struct Wrapped(#[source] kube::Error);
 
     fn api(code: u16, reason: &str) -> kube::Error {
-        kube::Error::Api(Box::new(Status::failure("the server said no", reason).with_code(code)))
+        kube::Error::Api(Box::new(
+            Status::failure("the server said no", reason).with_code(code),
+        ))
     }
 
     fn by_question_mark(error: impl StdError + Send + Sync + 'static) -> Error {
@@ -151,13 +175,22 @@ mod tests {
     #[test]
     fn the_question_mark_finds_a_conflict_however_deep() {
         assert_eq!(by_question_mark(api(409, "Conflict")).class(), Class::Conflict);
-        assert_eq!(by_question_mark(Wrapped(api(409, "AlreadyExists"))).class(), Class::Conflict);
-        assert_eq!(by_question_mark(Wrapped(api(500, "InternalError"))).class(), Class::Transient);
+        assert_eq!(
+            by_question_mark(Wrapped(api(409, "AlreadyExists"))).class(),
+            Class::Conflict
+        );
+        assert_eq!(
+            by_question_mark(Wrapped(api(500, "InternalError"))).class(),
+            Class::Transient
+        );
     }
 
     #[test]
     fn a_conflict_by_its_text_only_is_none() {
-        assert_eq!(by_question_mark(std::io::Error::other("409 Conflict")).class(), Class::Transient);
+        assert_eq!(
+            by_question_mark(std::io::Error::other("409 Conflict")).class(),
+            Class::Transient
+        );
     }
 
     #[test]

@@ -83,7 +83,12 @@ fn judge(ending: &Ending) -> (Next, ReconcileResult) {
         Ending::Returned(Ok(Outcome::After(delay))) => (Next::After(*delay), ReconcileResult::RequeueAfter),
         Ending::Returned(Err(error)) => match error.class() {
             Class::Transient => (Next::Retry { at_most: None }, ReconcileResult::Error),
-            Class::Conflict => (Next::Retry { at_most: Some(CONFLICT_WAIT) }, ReconcileResult::Requeue),
+            Class::Conflict => (
+                Next::Retry {
+                    at_most: Some(CONFLICT_WAIT),
+                },
+                ReconcileResult::Requeue,
+            ),
             Class::Terminal => (Next::Forget, ReconcileResult::TerminalError),
         },
         Ending::Panicked(_) => (Next::Retry { at_most: None }, ReconcileResult::Panic),
@@ -97,11 +102,18 @@ fn report(ending: &Ending, failures: u32) {
         Ending::Returned(Err(error)) => match error.class() {
             Class::Transient => tracing::warn!(%error, failures, "reconcile failed, will retry with backoff"),
             Class::Conflict => tracing::debug!(%error, "reconcile met a conflict, will retry"),
-            Class::Terminal => tracing::error!(%error, "reconcile failed, will not retry before something changes"),
+            Class::Terminal => {
+                tracing::error!(%error, "reconcile failed, will not retry before something changes")
+            }
         },
-        Ending::Panicked(message) => tracing::error!(panic = message, "reconcile panicked, will retry with backoff"),
+        Ending::Panicked(message) => {
+            tracing::error!(panic = message, "reconcile panicked, will retry with backoff")
+        }
         Ending::Overdue(deadline) => {
-            tracing::warn!(?deadline, "reconcile exceeded its deadline and was cancelled, will retry with backoff");
+            tracing::warn!(
+                ?deadline,
+                "reconcile exceeded its deadline and was cancelled, will retry with backoff"
+            );
         }
     }
 }
@@ -132,7 +144,11 @@ impl std::fmt::Display for ReconcileId {
         use std::hash::{BuildHasher, RandomState};
         use std::sync::OnceLock;
         static PROCESS: OnceLock<RandomState> = OnceLock::new();
-        write!(f, "{:016x}", PROCESS.get_or_init(RandomState::new).hash_one(self.0))
+        write!(
+            f,
+            "{:016x}",
+            PROCESS.get_or_init(RandomState::new).hash_one(self.0)
+        )
     }
 }
 
@@ -144,9 +160,15 @@ mod tests {
     use parking_lot::Mutex;
 
     /// Runs one worker over scripted endings of one key; returns the times at which it was called, in milliseconds.
-    async fn times(deadline: Option<Duration>, script: Vec<fn() -> Result<Outcome, Error>>) -> (Vec<u128>, String) {
+    async fn times(
+        deadline: Option<Duration>,
+        script: Vec<fn() -> Result<Outcome, Error>>,
+    ) -> (Vec<u128>, String) {
         let metrics = Metrics::new();
-        let queue = Queue::new(Backoff { jitter: 0.0, ..Backoff::default() });
+        let queue = Queue::new(Backoff {
+            jitter: 0.0,
+            ..Backoff::default()
+        });
         let began = Instant::now();
         let calls = Arc::new(Mutex::new(Vec::new()));
         let reconciler = {
@@ -191,7 +213,10 @@ mod tests {
     }
 
     fn line(text: &str, start: &str) -> u64 {
-        let line = text.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{start} in {text}"));
+        let line = text
+            .lines()
+            .find(|line| line.starts_with(start))
+            .unwrap_or_else(|| panic!("{start} in {text}"));
         line.rsplit_once(' ').unwrap().1.parse().unwrap()
     }
 
@@ -199,17 +224,47 @@ mod tests {
     async fn c9_a_transient_error_is_retried_with_backoff_until_it_succeeds() {
         let (calls, text) = times(None, vec![transient, transient, transient, done]).await;
         assert_eq!(calls, [0, 5, 15, 35]);
-        assert_eq!(line(&text, "controller_runtime_reconcile_total{controller=\"test\",result=\"error\"}"), 3);
-        assert_eq!(line(&text, "controller_runtime_reconcile_total{controller=\"test\",result=\"success\"}"), 1);
-        assert_eq!(line(&text, "controller_runtime_reconcile_errors_total{controller=\"test\"}"), 3);
+        assert_eq!(
+            line(
+                &text,
+                "controller_runtime_reconcile_total{controller=\"test\",result=\"error\"}"
+            ),
+            3
+        );
+        assert_eq!(
+            line(
+                &text,
+                "controller_runtime_reconcile_total{controller=\"test\",result=\"success\"}"
+            ),
+            1
+        );
+        assert_eq!(
+            line(
+                &text,
+                "controller_runtime_reconcile_errors_total{controller=\"test\"}"
+            ),
+            3
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn c10_a_terminal_error_is_not_retried() {
         let (calls, text) = times(None, vec![|| Err(Error::terminal("never"))]).await;
         assert_eq!(calls, [0]);
-        assert_eq!(line(&text, "controller_runtime_terminal_reconcile_errors_total{controller=\"test\"}"), 1);
-        assert_eq!(line(&text, "controller_runtime_reconcile_errors_total{controller=\"test\"}"), 1);
+        assert_eq!(
+            line(
+                &text,
+                "controller_runtime_terminal_reconcile_errors_total{controller=\"test\"}"
+            ),
+            1
+        );
+        assert_eq!(
+            line(
+                &text,
+                "controller_runtime_reconcile_errors_total{controller=\"test\"}"
+            ),
+            1
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -224,23 +279,53 @@ mod tests {
         let (calls, text) = times(None, [vec![conflict as fn() -> _; 12], vec![done]].concat()).await;
         let waits: Vec<_> = calls.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(waits, [5, 10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000, 1000]);
-        assert_eq!(line(&text, "controller_runtime_reconcile_total{controller=\"test\",result=\"requeue\"}"), 12);
-        assert_eq!(line(&text, "controller_runtime_reconcile_errors_total{controller=\"test\"}"), 0);
+        assert_eq!(
+            line(
+                &text,
+                "controller_runtime_reconcile_total{controller=\"test\",result=\"requeue\"}"
+            ),
+            12
+        );
+        assert_eq!(
+            line(
+                &text,
+                "controller_runtime_reconcile_errors_total{controller=\"test\"}"
+            ),
+            0
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn c1_a_panic_is_an_error_of_its_key_and_the_worker_goes_on() {
         let (calls, text) = times(None, vec![|| panic!("boom"), done]).await;
         assert_eq!(calls, [0, 5]);
-        assert_eq!(line(&text, "controller_runtime_reconcile_panics_total{controller=\"test\"}"), 1);
-        assert_eq!(line(&text, "controller_runtime_reconcile_errors_total{controller=\"test\"}"), 1);
+        assert_eq!(
+            line(
+                &text,
+                "controller_runtime_reconcile_panics_total{controller=\"test\"}"
+            ),
+            1
+        );
+        assert_eq!(
+            line(
+                &text,
+                "controller_runtime_reconcile_errors_total{controller=\"test\"}"
+            ),
+            1
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn c2_a_hanging_reconcile_is_cancelled_at_its_deadline_and_retried() {
         let (calls, text) = times(Some(Duration::from_secs(60)), vec![]).await;
         assert_eq!(calls, [0, 60_005]);
-        assert_eq!(line(&text, "controller_runtime_reconcile_timeouts_total{controller=\"test\"}"), 1);
+        assert_eq!(
+            line(
+                &text,
+                "controller_runtime_reconcile_timeouts_total{controller=\"test\"}"
+            ),
+            1
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -56,21 +56,30 @@ impl Collector for CacheCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let sources = self.sources.lock().clone();
         let kinds: Vec<_> = sources.iter().flat_map(|figures| figures()).collect();
-        let mut family = |name: &str, help: &str, kind, one: &dyn Fn(&KindFigures, MetricEncoder<'_>) -> fmt::Result| {
-            let mut family = encoder.encode_descriptor(name, help, None, kind)?;
-            for figures in &kinds {
-                let labels = ByKind { kind: figures.kind.clone() };
-                one(figures, family.encode_family(&labels)?)?;
-            }
-            Ok(())
-        };
+        let mut family =
+            |name: &str, help: &str, kind, one: &dyn Fn(&KindFigures, MetricEncoder<'_>) -> fmt::Result| {
+                let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+                for figures in &kinds {
+                    let labels = ByKind {
+                        kind: figures.kind.clone(),
+                    };
+                    one(figures, family.encode_family(&labels)?)?;
+                }
+                Ok(())
+            };
         let gauge = |count: u64| ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
-        family("windlass_cache_objects", "Objects in the cache", MetricType::Gauge, &|kind, encoder| {
-            gauge(kind.objects).encode(encoder)
-        })?;
-        family("windlass_cache_bytes", "About how many bytes they take", MetricType::Gauge, &|kind, encoder| {
-            gauge(kind.bytes).encode(encoder)
-        })?;
+        family(
+            "windlass_cache_objects",
+            "Objects in the cache",
+            MetricType::Gauge,
+            &|kind, encoder| gauge(kind.objects).encode(encoder),
+        )?;
+        family(
+            "windlass_cache_bytes",
+            "About how many bytes they take",
+            MetricType::Gauge,
+            &|kind, encoder| gauge(kind.bytes).encode(encoder),
+        )?;
         family(
             "windlass_cache_last_event_age_seconds",
             "How long ago the server last said something, bookmarks included",

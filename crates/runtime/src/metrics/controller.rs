@@ -12,8 +12,9 @@ use prometheus_client::registry::Registry;
 
 /// The bounds of the reconcile time's buckets, in seconds: what dashboards expect.
 const SECONDS: [f64; 40] = [
-    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5,
-    1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0,
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25,
+    1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0,
+    50.0, 60.0,
 ];
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -55,32 +56,53 @@ impl ControllerFamilies {
         };
         let name = |suffix: &str| format!("controller_runtime_{suffix}");
         registry.register(name("reconcile"), "Reconciles by result", families.total.clone());
-        registry.register(name("reconcile_errors"), "Reconciles that failed", families.errors.clone());
+        registry.register(
+            name("reconcile_errors"),
+            "Reconciles that failed",
+            families.errors.clone(),
+        );
         registry.register(
             name("terminal_reconcile_errors"),
             "Reconciles that failed and are not retried before something changes",
             families.terminal.clone(),
         );
-        registry.register(name("reconcile_panics"), "Reconciles that panicked", families.panics.clone());
+        registry.register(
+            name("reconcile_panics"),
+            "Reconciles that panicked",
+            families.panics.clone(),
+        );
         registry.register(
             name("reconcile_timeouts"),
             "Reconciles that exceeded the controller's deadline",
             families.timeouts.clone(),
         );
-        registry.register(name("reconcile_time_seconds"), "How long reconciles take", families.time.clone());
+        registry.register(
+            name("reconcile_time_seconds"),
+            "How long reconciles take",
+            families.time.clone(),
+        );
         registry.register(
             name("max_concurrent_reconciles"),
             "How many workers the controller has",
             families.max_concurrent.clone(),
         );
-        registry.register(name("active_workers"), "How many workers are busy", families.active.clone());
+        registry.register(
+            name("active_workers"),
+            "How many workers are busy",
+            families.active.clone(),
+        );
         families
     }
 
     pub(super) fn of(&self, controller: &str, workers: usize) -> ControllerMetrics {
-        let labels = ByController { controller: controller.to_owned() };
+        let labels = ByController {
+            controller: controller.to_owned(),
+        };
         let total = |result| {
-            self.total.get_or_create_owned(&ByResult { controller: controller.to_owned(), result })
+            self.total.get_or_create_owned(&ByResult {
+                controller: controller.to_owned(),
+                result,
+            })
         };
         let workers = i64::try_from(workers).unwrap_or(i64::MAX);
         self.max_concurrent.get_or_create_owned(&labels).set(workers);

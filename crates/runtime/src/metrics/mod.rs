@@ -18,14 +18,14 @@ use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::registry::Registry;
 
-pub use self::cache::KindFigures;
-pub(crate) use self::controller::ReconcileResult;
-pub use self::controller::{ControllerMetrics, Active};
-pub use self::requests::RequestCount;
 use self::cache::CacheCollector;
+pub use self::cache::KindFigures;
 use self::controller::ControllerFamilies;
+pub(crate) use self::controller::ReconcileResult;
+pub use self::controller::{Active, ControllerMetrics};
 use self::queue::QueueCollector;
 use self::requests::RequestCollector;
+pub use self::requests::RequestCount;
 use crate::queue::Stats;
 
 /// All metrics of a process. Clones are handles of the same registry.
@@ -65,7 +65,15 @@ impl Metrics {
         registry.register_collector(Box::new(queues.clone()));
         registry.register_collector(Box::new(caches.clone()));
         registry.register_collector(Box::new(requests.clone()));
-        Self { shared: Arc::new(Shared { registry: Mutex::new(registry), controllers, queues, caches, requests }) }
+        Self {
+            shared: Arc::new(Shared {
+                registry: Mutex::new(registry),
+                controllers,
+                queues,
+                caches,
+                requests,
+            }),
+        }
     }
 
     /// The metrics of one controller, all of them visible from now on.
@@ -90,7 +98,10 @@ impl Metrics {
 
     /// Adds metrics of your own.
     pub fn register(&self, collector: impl Collector) {
-        self.shared.registry.lock().register_collector(Box::new(collector));
+        self.shared
+            .registry
+            .lock()
+            .register_collector(Box::new(collector));
     }
 
     /// Adds metrics of your own, with the tools of `prometheus-client`.
@@ -103,7 +114,8 @@ impl Metrics {
     /// Everything, in the OpenMetrics text format.
     pub fn encode(&self) -> String {
         let mut text = String::new();
-        if let Err(error) = prometheus_client::encoding::text::encode(&mut text, &self.shared.registry.lock()) {
+        if let Err(error) = prometheus_client::encoding::text::encode(&mut text, &self.shared.registry.lock())
+        {
             tracing::error!(%error, "metrics could not be written");
         }
         text
@@ -136,7 +148,8 @@ mod tests {
         let _controller = metrics.controller("foo", 3);
         let samples = parse(&metrics.encode());
         for result in ["success", "error", "requeue", "requeue_after"] {
-            let name = format!("controller_runtime_reconcile_total{{controller=\"foo\",result=\"{result}\"}}");
+            let name =
+                format!("controller_runtime_reconcile_total{{controller=\"foo\",result=\"{result}\"}}");
             assert_eq!(samples[&name], 0.0);
         }
         for name in [
@@ -149,7 +162,10 @@ mod tests {
         ] {
             assert_eq!(samples[&format!("{name}{{controller=\"foo\"}}")], 0.0, "{name}");
         }
-        assert_eq!(samples["controller_runtime_max_concurrent_reconciles{controller=\"foo\"}"], 3.0);
+        assert_eq!(
+            samples["controller_runtime_max_concurrent_reconciles{controller=\"foo\"}"],
+            3.0
+        );
     }
 
     #[test]
@@ -157,21 +173,41 @@ mod tests {
         let metrics = Metrics::new();
         let controller = metrics.controller("foo", 1);
         let active = controller.begin();
-        assert_eq!(parse(&metrics.encode())["controller_runtime_active_workers{controller=\"foo\"}"], 1.0);
+        assert_eq!(
+            parse(&metrics.encode())["controller_runtime_active_workers{controller=\"foo\"}"],
+            1.0
+        );
         active.end(ReconcileResult::Success, Duration::from_millis(7));
         let samples = parse(&metrics.encode());
-        assert_eq!(samples["controller_runtime_active_workers{controller=\"foo\"}"], 0.0);
-        assert_eq!(samples["controller_runtime_reconcile_total{controller=\"foo\",result=\"success\"}"], 1.0);
-        let bucket = |le: &str| format!("controller_runtime_reconcile_time_seconds_bucket{{le=\"{le}\",controller=\"foo\"}}");
+        assert_eq!(
+            samples["controller_runtime_active_workers{controller=\"foo\"}"],
+            0.0
+        );
+        assert_eq!(
+            samples["controller_runtime_reconcile_total{controller=\"foo\",result=\"success\"}"],
+            1.0
+        );
+        let bucket = |le: &str| {
+            format!("controller_runtime_reconcile_time_seconds_bucket{{le=\"{le}\",controller=\"foo\"}}")
+        };
         assert_eq!((samples[&bucket("0.005")], samples[&bucket("0.01")]), (0.0, 1.0));
-        assert_eq!(samples.keys().filter(|name| name.contains("time_seconds_bucket")).count(), 41);
+        assert_eq!(
+            samples
+                .keys()
+                .filter(|name| name.contains("time_seconds_bucket"))
+                .count(),
+            41
+        );
     }
 
     #[test]
     fn a_worker_that_is_cancelled_is_no_longer_active() {
         let metrics = Metrics::new();
         drop(metrics.controller("foo", 1).begin());
-        assert_eq!(parse(&metrics.encode())["controller_runtime_active_workers{controller=\"foo\"}"], 0.0);
+        assert_eq!(
+            parse(&metrics.encode())["controller_runtime_active_workers{controller=\"foo\"}"],
+            0.0
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -183,7 +219,11 @@ mod tests {
         queue.add("a", Add::now());
         queue.add("b", Add::now().priority(Priority::LOW));
         queue.add("c", Add::now().priority(Priority::LOW));
-        queue.get().await.expect("open").finish(Next::Retry { at_most: None });
+        queue
+            .get()
+            .await
+            .expect("open")
+            .finish(Next::Retry { at_most: None });
         let samples = parse(&metrics.encode());
         let depth = |priority: i32| {
             samples[&format!("workqueue_depth{{name=\"foo\",controller=\"foo\",priority=\"{priority}\"}}")]
@@ -192,10 +232,22 @@ mod tests {
         let labels = "{name=\"foo\",controller=\"foo\"}";
         assert_eq!(samples[&format!("workqueue_adds_total{labels}")], 3.0);
         assert_eq!(samples[&format!("workqueue_retries_total{labels}")], 1.0);
-        assert_eq!(samples[&format!("workqueue_queue_duration_seconds_count{labels}")], 1.0);
-        assert_eq!(samples[&format!("workqueue_work_duration_seconds_count{labels}")], 1.0);
-        assert_eq!(samples[&format!("workqueue_unfinished_work_seconds{labels}")], 0.0);
-        assert_eq!(samples[&format!("workqueue_longest_running_processor_seconds{labels}")], 0.0);
+        assert_eq!(
+            samples[&format!("workqueue_queue_duration_seconds_count{labels}")],
+            1.0
+        );
+        assert_eq!(
+            samples[&format!("workqueue_work_duration_seconds_count{labels}")],
+            1.0
+        );
+        assert_eq!(
+            samples[&format!("workqueue_unfinished_work_seconds{labels}")],
+            0.0
+        );
+        assert_eq!(
+            samples[&format!("workqueue_longest_running_processor_seconds{labels}")],
+            0.0
+        );
     }
 
     #[tokio::test]
@@ -207,9 +259,13 @@ mod tests {
         }
         metrics.queue("foo", move || Some(queue.stats()));
         let samples = parse(&metrics.encode());
-        let depths: Vec<_> = samples.iter().filter(|(name, _)| name.starts_with("workqueue_depth")).collect();
+        let depths: Vec<_> = samples
+            .iter()
+            .filter(|(name, _)| name.starts_with("workqueue_depth"))
+            .collect();
         assert_eq!(depths.len(), 26);
-        let beyond = "workqueue_depth{name=\"foo\",controller=\"foo\",priority=\"exceeded_cardinality_limit\"}";
+        let beyond =
+            "workqueue_depth{name=\"foo\",controller=\"foo\",priority=\"exceeded_cardinality_limit\"}";
         assert_eq!(samples[beyond], 5.0);
     }
 
@@ -218,9 +274,22 @@ mod tests {
         let metrics = Metrics::new();
         metrics.queue("foo", || None);
         assert!(!metrics.encode().contains("workqueue_depth{"));
-        metrics.queue("foo", || Some(Stats { adds: 1, ..Stats::default() }));
-        metrics.queue("foo", || Some(Stats { adds: 2, ..Stats::default() }));
-        assert_eq!(parse(&metrics.encode())["workqueue_adds_total{name=\"foo\",controller=\"foo\"}"], 2.0);
+        metrics.queue("foo", || {
+            Some(Stats {
+                adds: 1,
+                ..Stats::default()
+            })
+        });
+        metrics.queue("foo", || {
+            Some(Stats {
+                adds: 2,
+                ..Stats::default()
+            })
+        });
+        assert_eq!(
+            parse(&metrics.encode())["workqueue_adds_total{name=\"foo\",controller=\"foo\"}"],
+            2.0
+        );
     }
 
     #[test]
@@ -237,15 +306,26 @@ mod tests {
             }]
         });
         metrics.requests(|| {
-            vec![RequestCount { method: "GET".into(), host: "api:6443".into(), code: "200".into(), count: 8 }]
+            vec![RequestCount {
+                method: "GET".into(),
+                host: "api:6443".into(),
+                code: "200".into(),
+                count: 8,
+            }]
         });
         let samples = parse(&metrics.encode());
         assert_eq!(samples["windlass_cache_objects{kind=\"pods\"}"], 3.0);
         assert_eq!(samples["windlass_cache_bytes{kind=\"pods\"}"], 900.0);
-        assert_eq!(samples["windlass_cache_last_event_age_seconds{kind=\"pods\"}"], 4.0);
+        assert_eq!(
+            samples["windlass_cache_last_event_age_seconds{kind=\"pods\"}"],
+            4.0
+        );
         assert_eq!(samples["windlass_cache_restarts_total{kind=\"pods\"}"], 2.0);
         assert_eq!(samples["windlass_cache_synced{kind=\"pods\"}"], 1.0);
-        assert_eq!(samples["rest_client_requests_total{code=\"200\",method=\"GET\",host=\"api:6443\"}"], 8.0);
+        assert_eq!(
+            samples["rest_client_requests_total{code=\"200\",method=\"GET\",host=\"api:6443\"}"],
+            8.0
+        );
     }
 
     #[test]

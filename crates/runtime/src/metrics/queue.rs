@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet};
-use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet,
+};
 use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::queue::{Histogram, Stats};
@@ -63,28 +65,48 @@ impl Collector for QueueCollector {
         let mut depth =
             encoder.encode_descriptor("workqueue_depth", "Keys that are ready", None, MetricType::Gauge)?;
         for (name, stats) in &queues {
-            let counted = stats.depth.iter().map(|(priority, count)| (priority.to_string(), count));
-            let beyond = stats.depth.beyond().map(|count| ("exceeded_cardinality_limit".to_owned(), count));
+            let counted = stats
+                .depth
+                .iter()
+                .map(|(priority, count)| (priority.to_string(), count));
+            let beyond = stats
+                .depth
+                .beyond()
+                .map(|count| ("exceeded_cardinality_limit".to_owned(), count));
             for (priority, count) in counted.chain(beyond) {
-                let labels = ByPriority { name: name.clone(), controller: name.clone(), priority };
+                let labels = ByPriority {
+                    name: name.clone(),
+                    controller: name.clone(),
+                    priority,
+                };
                 let gauge = ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
                 gauge.encode(depth.encode_family(&labels)?)?;
             }
         }
-        let mut family = |name: &str, help: &str, kind, one: &dyn Fn(&Stats, MetricEncoder<'_>) -> fmt::Result| {
-            let mut family = encoder.encode_descriptor(name, help, None, kind)?;
-            for (name, stats) in &queues {
-                let labels = ByQueue { name: name.clone(), controller: name.clone() };
-                one(stats, family.encode_family(&labels)?)?;
-            }
-            Ok(())
-        };
-        family("workqueue_adds", "How often a key became ready", MetricType::Counter, &|stats, encoder| {
-            ConstCounter::new(stats.adds).encode(encoder)
-        })?;
-        family("workqueue_retries", "How often a key was added for later", MetricType::Counter, &|stats, encoder| {
-            ConstCounter::new(stats.retries).encode(encoder)
-        })?;
+        let mut family =
+            |name: &str, help: &str, kind, one: &dyn Fn(&Stats, MetricEncoder<'_>) -> fmt::Result| {
+                let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+                for (name, stats) in &queues {
+                    let labels = ByQueue {
+                        name: name.clone(),
+                        controller: name.clone(),
+                    };
+                    one(stats, family.encode_family(&labels)?)?;
+                }
+                Ok(())
+            };
+        family(
+            "workqueue_adds",
+            "How often a key became ready",
+            MetricType::Counter,
+            &|stats, encoder| ConstCounter::new(stats.adds).encode(encoder),
+        )?;
+        family(
+            "workqueue_retries",
+            "How often a key was added for later",
+            MetricType::Counter,
+            &|stats, encoder| ConstCounter::new(stats.retries).encode(encoder),
+        )?;
         family(
             "workqueue_queue_duration_seconds",
             "How long keys were ready before a worker took them",

@@ -57,7 +57,13 @@ impl Collector for RequestCollector {
             None,
             MetricType::Counter,
         )?;
-        for RequestCount { method, host, code, count } in sources.iter().flat_map(|counts| counts()) {
+        for RequestCount {
+            method,
+            host,
+            code,
+            count,
+        } in sources.iter().flat_map(|counts| counts())
+        {
             let labels = ByAnswer { code, method, host };
             ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
         }

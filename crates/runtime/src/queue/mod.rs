@@ -49,7 +49,7 @@ mod stats;
 use std::fmt;
 use std::hash::Hash;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -249,6 +249,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
+    /// A handle that does not keep the queue.
+    pub(crate) fn downgrade(&self) -> WeakQueue<K> {
+        WeakQueue(Arc::downgrade(&self.shared))
+    }
+
     fn take(&self) -> Take<K> {
         let mut state = self.shared.state.lock();
         if state.is_closed() {
@@ -292,6 +297,15 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     fn now(&self) -> Duration {
         self.shared.began.elapsed()
+    }
+}
+
+/// A handle that does not keep its queue.
+pub(crate) struct WeakQueue<K>(Weak<Shared<K>>);
+
+impl<K: Clone + Eq + Hash> WeakQueue<K> {
+    pub(crate) fn upgrade(&self) -> Option<Queue<K>> {
+        self.0.upgrade().map(|shared| Queue { shared })
     }
 }
 

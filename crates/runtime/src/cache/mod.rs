@@ -1,0 +1,52 @@
+//! One watch per kind, shared, decoded into small shapes.
+//!
+//! Promises:
+//! - **One watch** per (kind, scope, selector) in a process, however many readers there are and whatever shapes
+//!   they want. The last reader to go ends it.
+//! - **Small.** Each event is decoded once per shape, straight from the bytes, into a struct with only the fields
+//!   that its author named ([`Shape`]). `managedFields` are skipped, strings shared, content that is only compared
+//!   kept as a [`Digest`].
+//! - **Nothing is missed.** Deletions during a disconnect are found by the next list and delivered as changes; a
+//!   silently dead connection is noticed.
+//! - **You read what you wrote.** What a write through the [`Client`](crate::client::Client) answered is in
+//!   the cache before the write returns, and reaches all subscribers once.
+//! - **One broken kind hurts only its readers.** It says what is missing ([`SyncState::Blocked`]) and heals by itself.
+//!
+//! Does not: start a watch because someone reads (readers are declared), copy objects on reads, resync by the clock,
+//! or validate.
+//!
+//! ```no_run
+//! use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+//! use windlass_runtime::cache::{Cache, Full, MetadataOnly, Selection};
+//! use windlass_runtime::client::Client;
+//!
+//! # async fn example(client: Client) -> Result<(), Box<dyn std::error::Error>> {
+//! let cache = Cache::new(&client);
+//! let configs = cache.reader::<Full<ConfigMap>>(&Selection::all().labels("app=web")?);
+//! let secrets = cache.reader::<MetadataOnly<Secret>>(&Selection::all().in_namespace("shop"));
+//! let _subscription = configs.subscribe(|change| println!("{:?}", change.origin));
+//! cache.start();
+//! configs.synced().await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod change;
+mod digest;
+#[cfg(test)]
+pub(crate) mod feed;
+mod index;
+mod prune;
+mod reader;
+mod registry;
+mod selection;
+pub mod shape;
+mod store;
+mod view;
+
+pub use change::{Cause, Change, Origin, Problem, RbacRule, SyncState};
+pub use digest::Digest;
+pub use reader::{Reader, Subscription};
+pub use registry::Cache;
+pub use selection::{FieldSelector, InvalidSelector, LabelSelector, Selection};
+pub use shape::{Full, MetadataOnly, Shape};

@@ -1,0 +1,208 @@
+//! Reading a cache, and hearing of changes in it.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::view::View;
+use super::{Change, Shape, SyncState};
+use crate::intern::Str;
+use crate::key::ObjectKey;
+use crate::meta::Uid;
+
+/// Reads the objects of one selection in one shape.
+///
+/// Clones read the same store. As long as a reader or a [`Subscription`] is there, the watch goes on; the last one
+/// to go ends it. All reads are local and hand out `Arc`s, never copies; none of them waits. Before
+/// [`synced`](Self::synced), what they give is incomplete.
+pub struct Reader<S> {
+    parts: Arc<[Part<S>]>,
+    state: watch::Receiver<SyncState>,
+}
+
+/// One watch's share: one namespace, or everything.
+pub(crate) struct Part<S> {
+    pub(crate) namespace: Option<Str>,
+    pub(crate) view: Arc<View<S>>,
+}
+
+// Derived, it would ask for `S: Clone`.
+impl<S> Clone for Reader<S> {
+    fn clone(&self) -> Self {
+        Self {
+            parts: Arc::clone(&self.parts),
+            state: self.state.clone(),
+        }
+    }
+}
+
+impl<S: Shape> Reader<S> {
+    pub(crate) fn new(parts: Vec<Part<S>>, state: watch::Receiver<SyncState>) -> Self {
+        Self {
+            parts: parts.into(),
+            state,
+        }
+    }
+
+    /// The object of that key.
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<S>> {
+        self.parts
+            .iter()
+            .filter(|part| part.namespace.is_none() || part.namespace.as_deref() == key.namespace())
+            .find_map(|part| part.view.read(|store| store.get(key)))
+    }
+
+    /// All objects, ordered by namespace and name.
+    pub fn list(&self) -> Vec<Arc<S>> {
+        self.gather(|view, found| view.read(|store| found.extend(store.iter().cloned())))
+    }
+
+    /// All objects of one namespace, ordered by name.
+    pub fn list_in(&self, namespace: &str) -> Vec<Arc<S>> {
+        self.gather(|view, found| view.read(|store| found.extend(store.in_namespace(namespace).cloned())))
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.parts
+            .iter()
+            .map(|part| part.view.read(super::store::Store::len))
+            .sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The objects that name this uid among their owners. Indexed.
+    pub fn by_owner(&self, owner: &Uid) -> Vec<Arc<S>> {
+        self.gather(|view, found| found.extend(view.read(|store| store.by_owner(owner))))
+    }
+
+    /// The objects with this label and value. Indexed after [`index_label`](Self::index_label), else by looking at
+    /// every object.
+    pub fn by_label(&self, key: &str, value: &str) -> Vec<Arc<S>> {
+        self.gather(|view, found| {
+            view.read(|store| match store.by_index(&label_index(key), value) {
+                Some(indexed) => found.extend(indexed),
+                None => found.extend(
+                    store
+                        .iter()
+                        .filter(|object| object.meta().labels.get(key).is_some_and(|label| label == value))
+                        .cloned(),
+                ),
+            });
+        })
+    }
+
+    /// The objects found under `value` in an index declared with [`index`](Self::index). None if it was not.
+    pub fn by_index(&self, name: &str, value: &str) -> Vec<Arc<S>> {
+        self.gather(|view, found| {
+            found.extend(
+                view.read(|store| store.by_index(&function_index(name), value))
+                    .unwrap_or_default(),
+            );
+        })
+    }
+
+    /// Indexes the objects by what `extract` says of each: it calls its second argument once for each value.
+    /// Declared once per name, at any time, for all readers that share this one's watch and shape; a name already
+    /// taken keeps its index. `extract` must depend on nothing but the object.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use windlass_runtime::cache::{Full, Reader};
+    /// # fn example(pods: Reader<Full<Pod>>) {
+    /// pods.index("node", |pod, found| {
+    ///     if let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) {
+    ///         found(node);
+    ///     }
+    /// });
+    /// let here = pods.by_index("node", "node-1");
+    /// # }
+    /// ```
+    pub fn index(&self, name: &str, extract: impl Fn(&S, &mut dyn FnMut(&str)) + Send + Sync + 'static) {
+        self.declare(&function_index(name), Arc::new(extract));
+    }
+
+    /// Indexes the objects by the value of a label.
+    pub fn index_label(&self, key: &str) {
+        let label = key.to_owned();
+        self.declare(
+            &label_index(key),
+            Arc::new(move |object: &S, found: &mut dyn FnMut(&str)| {
+                if let Some(value) = object.meta().labels.get(&label) {
+                    found(value);
+                }
+            }),
+        );
+    }
+
+    /// Calls `handler` for each change, from now until the [`Subscription`] is dropped. First it hears of everything
+    /// that is already there, as [`InitialList`](super::Origin::InitialList).
+    ///
+    /// Handlers run one after the other, in the task that brought the change: they must be quick (put a key into a
+    /// queue) and may read, but must not subscribe.
+    #[must_use = "dropping the subscription ends it"]
+    pub fn subscribe(&self, handler: impl Fn(&Change<S>) + Send + Sync + 'static) -> Subscription {
+        let handler: Arc<dyn Fn(&Change<S>) + Send + Sync> = Arc::new(handler);
+        let cancel = self.parts.iter().map(|part| -> Cancel {
+            let view = Arc::clone(&part.view);
+            let id = view.subscribe(Arc::clone(&handler));
+            Box::new(move || view.unsubscribe(id))
+        });
+        Subscription(cancel.collect())
+    }
+
+    /// Where the readers of this selection stand, now and from now on. For several namespaces: the worst of them.
+    pub fn state(&self) -> watch::Receiver<SyncState> {
+        self.state.clone()
+    }
+
+    /// Waits until everything has been seen. Cancel safe. Never returns while the kind is blocked: look at
+    /// [`state`](Self::state) where that matters.
+    pub async fn synced(&self) {
+        let mut state = self.state.clone();
+        if state.wait_for(SyncState::is_synced).await.is_err() {
+            // The cache itself is gone: nothing will ever be synced.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    fn declare(&self, name: &str, extract: super::index::Extract<S>) {
+        for part in self.parts.iter() {
+            part.view.declare_index(name, Arc::clone(&extract));
+        }
+    }
+
+    fn gather(&self, mut gather: impl FnMut(&View<S>, &mut Vec<Arc<S>>)) -> Vec<Arc<S>> {
+        let mut found = Vec::new();
+        for part in self.parts.iter() {
+            gather(&part.view, &mut found);
+        }
+        found
+    }
+}
+
+fn function_index(name: &str) -> String {
+    format!("function:{name}")
+}
+
+fn label_index(key: &str) -> String {
+    format!("label:{key}")
+}
+
+type Cancel = Box<dyn FnOnce() + Send + Sync>;
+
+/// Keeps a handler subscribed, and its watch going. Dropping it ends the first, and perhaps the second.
+#[must_use = "dropping the subscription ends it"]
+pub struct Subscription(Vec<Cancel>);
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        for cancel in self.0.drain(..) {
+            cancel();
+        }
+    }
+}

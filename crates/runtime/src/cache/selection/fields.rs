@@ -1,0 +1,140 @@
+//! Field selectors, judged locally as far as that is certain.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde_json::Value;
+
+use super::{InvalidSelector, Verdict};
+
+/// A field selector. The default selects everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct FieldSelector(Vec<Term>);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Term {
+    path: String,
+    equal: bool,
+    value: String,
+}
+
+impl FieldSelector {
+    /// Whether it selects everything.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the object in these JSON bytes is selected.
+    ///
+    /// Selectable fields are named by their JSON path, in all built-in kinds and CRDs; a field that is absent counts
+    /// as the empty string, as it does for the server, except where a boolean is asked for (its default is the
+    /// server's secret).
+    pub(crate) fn judge(&self, object: &[u8]) -> Verdict {
+        if self.is_empty() {
+            return Verdict::Inside;
+        }
+        let Ok(object) = serde_json::from_slice::<Value>(object) else {
+            return Verdict::Unknown;
+        };
+        self.0
+            .iter()
+            .map(|term| term.judge(&object))
+            .fold(Verdict::Inside, Verdict::and)
+    }
+}
+
+impl Term {
+    fn judge(&self, object: &Value) -> Verdict {
+        let found = self
+            .path
+            .split('.')
+            .try_fold(object, |value, step| value.get(step));
+        let actual = match found {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Bool(flag)) => flag.to_string(),
+            Some(Value::Number(number)) => number.to_string(),
+            Some(Value::Null) | None if !matches!(&*self.value, "true" | "false") => String::new(),
+            _ => return Verdict::Unknown,
+        };
+        Verdict::of((actual == self.value) == self.equal)
+    }
+}
+
+impl fmt::Display for FieldSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, term) in self.0.iter().enumerate() {
+            let comma = if at > 0 { "," } else { "" };
+            let operator = if term.equal { "=" } else { "!=" };
+            write!(f, "{comma}{}{operator}{}", term.path, term.value)?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for FieldSelector {
+    type Err = InvalidSelector;
+
+    fn from_str(selector: &str) -> Result<Self, InvalidSelector> {
+        let mut terms = Vec::new();
+        for part in selector.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let (path, equal, value) = if let Some((path, value)) = part.split_once("!=") {
+                (path, false, value)
+            } else if let Some((path, value)) = part.split_once("==").or_else(|| part.split_once('=')) {
+                (path, true, value)
+            } else {
+                return Err(InvalidSelector::new(
+                    selector,
+                    format!("{part:?} has no '=' or '!='"),
+                ));
+            };
+            if path.trim().is_empty() {
+                return Err(InvalidSelector::new(selector, "a field selector names a field"));
+            }
+            terms.push(Term {
+                path: path.trim().to_owned(),
+                equal,
+                value: value.trim().to_owned(),
+            });
+        }
+        terms.sort();
+        terms.dedup();
+        Ok(Self(terms))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POD: &[u8] = br#"{"metadata":{"name":"p"},"spec":{"nodeName":"n1"},"status":{"phase":"Running"}}"#;
+
+    #[test]
+    fn fields_are_judged_by_their_path() {
+        for (selector, verdict) in [
+            ("", Verdict::Inside),
+            ("metadata.name=p", Verdict::Inside),
+            ("metadata.name!=p", Verdict::Outside),
+            ("spec.nodeName=n1,status.phase!=Failed", Verdict::Inside),
+            ("spec.nodeName=n1,status.phase=Failed", Verdict::Outside),
+            ("status.podIP=", Verdict::Inside),
+            ("status.podIP=10.0.0.1", Verdict::Outside),
+            ("spec.hostNetwork=false", Verdict::Unknown),
+            ("spec.hostNetwork=false,metadata.name=q", Verdict::Outside),
+            ("spec=x", Verdict::Unknown),
+        ] {
+            assert_eq!(
+                selector.parse::<FieldSelector>().unwrap().judge(POD),
+                verdict,
+                "{selector}"
+            );
+        }
+    }
+
+    #[test]
+    fn equal_selectors_print_alike() {
+        let a: FieldSelector = "b=1, a==2".parse().unwrap();
+        assert_eq!(a.to_string(), "a=2,b=1");
+        assert!("metadata.name".parse::<FieldSelector>().is_err());
+        assert!("=x".parse::<FieldSelector>().is_err());
+    }
+}

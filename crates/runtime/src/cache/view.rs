@@ -1,0 +1,242 @@
+//! One shape of one watch: its store, its subscribers, and the order in which they learn of things.
+//!
+//! Promises: a change is in the store before any subscriber hears of it, and all subscribers hear of all changes
+//! in the same order, whether a watch or a write brought them. A subscriber that panics is reported and skipped.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::selection::Verdict;
+use super::store::{Store, WentBackwards};
+use super::{Change, Origin, Shape, SyncState};
+use crate::key::ObjectKey;
+use crate::meta::{Keep, Meta, ResourceVersion, Uid};
+
+/// An object's bytes do not fit the shape.
+#[derive(Debug)]
+pub(crate) struct Undecodable {
+    /// Where in the object. Not the decoder's own message: it may quote the content.
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+}
+
+impl From<serde_json::Error> for Undecodable {
+    fn from(error: serde_json::Error) -> Self {
+        Self {
+            line: error.line(),
+            column: error.column(),
+        }
+    }
+}
+
+/// A view whose shape is not known: what the informer and the client talk to.
+pub(crate) trait AnyView: Any + Send + Sync {
+    fn needs_body(&self) -> bool;
+    /// Whether a list has ended for this view.
+    fn is_listed(&self) -> bool;
+    fn begin_list(&self);
+    fn listed(&self, object: &[u8]) -> Result<(), Undecodable>;
+    fn listed_undecodable(&self, key: &ObjectKey);
+    fn end_list(&self, version: &ResourceVersion) -> Result<(), WentBackwards>;
+    fn applied(&self, object: &[u8]) -> Result<(), Undecodable>;
+    fn deleted(&self, meta: &Meta);
+    fn progressed(&self, version: &ResourceVersion);
+    fn expire(&self, now: Instant);
+    fn wrote(&self, object: &[u8], verdict: Verdict, now: Instant) -> Result<(), Undecodable>;
+    fn wrote_gone(&self, uid: Uid, key: &ObjectKey, now: Instant);
+    fn set_state(&self, state: &SyncState);
+    fn size(&self) -> (usize, usize);
+}
+
+type Handler<S> = Arc<dyn Fn(&Change<S>) + Send + Sync>;
+
+pub(crate) struct View<S> {
+    keep: Keep,
+    store: RwLock<Store<S>>,
+    /// Held from a change to its last handler, so that changes are heard in the order they were made. Readers do
+    /// not take it: a handler may read.
+    order: Mutex<()>,
+    handlers: RwLock<Arc<[(u64, Handler<S>)]>>,
+    next_handler: AtomicU64,
+    state: watch::Sender<SyncState>,
+    listed: AtomicBool,
+    /// Runs when the last reader has gone.
+    release: Box<dyn Fn() + Send + Sync>,
+}
+
+impl<S> Drop for View<S> {
+    fn drop(&mut self) {
+        (self.release)();
+    }
+}
+
+impl<S: Shape> View<S> {
+    pub(crate) fn new(keep: Keep, release: impl Fn() + Send + Sync + 'static) -> Self {
+        Self {
+            keep,
+            store: RwLock::default(),
+            order: Mutex::default(),
+            handlers: RwLock::new(Arc::new([])),
+            next_handler: AtomicU64::new(0),
+            state: watch::Sender::new(SyncState::Starting),
+            listed: AtomicBool::new(false),
+            release: Box::new(release),
+        }
+    }
+
+    /// Reads the store.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Store<S>) -> T) -> T {
+        read(&self.store.read())
+    }
+
+    pub(crate) fn declare_index(&self, name: &str, extract: super::index::Extract<S>) {
+        self.store.write().declare_index(name, extract);
+    }
+
+    pub(crate) fn state(&self) -> watch::Receiver<SyncState> {
+        self.state.subscribe()
+    }
+
+    /// Adds a handler, after telling it of everything that is there.
+    pub(crate) fn subscribe(&self, handler: Handler<S>) -> u64 {
+        let id = self.next_handler.fetch_add(1, Ordering::Relaxed);
+        let _order = self.order.lock();
+        let present: Vec<Arc<S>> = self.store.read().iter().cloned().collect();
+        for object in present {
+            call(
+                &handler,
+                &Change {
+                    old: None,
+                    new: Some(object),
+                    origin: Origin::InitialList,
+                },
+            );
+        }
+        let mut handlers = self.handlers.write();
+        *handlers = handlers.iter().cloned().chain([(id, handler)]).collect();
+        id
+    }
+
+    /// Removes a handler. A change that is being told right now may still reach it.
+    pub(crate) fn unsubscribe(&self, id: u64) {
+        let mut handlers = self.handlers.write();
+        *handlers = handlers
+            .iter()
+            .filter(|(other, _)| *other != id)
+            .cloned()
+            .collect();
+    }
+
+    fn decode(&self, object: &[u8]) -> Result<S, Undecodable> {
+        Ok(self.keep.scope(|| serde_json::from_slice(object))?)
+    }
+
+    /// Changes the store, then tells everyone what came of it.
+    fn change(&self, change: impl FnOnce(&mut Store<S>) -> Vec<Change<S>>) {
+        let _order = self.order.lock();
+        let changes = change(&mut self.store.write());
+        self.tell(&changes);
+    }
+
+    fn tell(&self, changes: &[Change<S>]) {
+        if changes.is_empty() {
+            return;
+        }
+        let handlers = Arc::clone(&self.handlers.read());
+        for change in changes {
+            for (_, handler) in handlers.iter() {
+                call(handler, change);
+            }
+        }
+    }
+}
+
+fn call<S: Shape>(handler: &Handler<S>, change: &Change<S>) {
+    if catch_unwind(AssertUnwindSafe(|| handler(change))).is_err() {
+        let key = change
+            .object()
+            .map(|object| object.meta().key.to_string())
+            .unwrap_or_default();
+        tracing::error!(kind = %S::resource(), object = key, "a subscriber panicked on a change; it goes on with the next");
+    }
+}
+
+impl<S: Shape> AnyView for View<S> {
+    fn needs_body(&self) -> bool {
+        S::needs_body()
+    }
+
+    fn is_listed(&self) -> bool {
+        self.listed.load(Ordering::Acquire)
+    }
+
+    fn begin_list(&self) {
+        self.store.write().begin_list();
+    }
+
+    fn listed(&self, object: &[u8]) -> Result<(), Undecodable> {
+        let object = self.decode(object)?;
+        self.change(|store| store.listed(object));
+        Ok(())
+    }
+
+    fn listed_undecodable(&self, key: &ObjectKey) {
+        self.store.write().mark_seen(key);
+    }
+
+    fn end_list(&self, version: &ResourceVersion) -> Result<(), WentBackwards> {
+        let _order = self.order.lock();
+        let changes = self.store.write().end_list(version)?;
+        self.tell(&changes);
+        self.listed.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    fn applied(&self, object: &[u8]) -> Result<(), Undecodable> {
+        let object = self.decode(object)?;
+        self.change(|store| store.applied(object));
+        Ok(())
+    }
+
+    fn deleted(&self, meta: &Meta) {
+        self.change(|store| store.deleted(&meta.uid, &meta.key, &meta.resource_version));
+    }
+
+    fn progressed(&self, version: &ResourceVersion) {
+        self.store.write().progressed(version);
+    }
+
+    fn expire(&self, now: Instant) {
+        self.store.write().expire(now);
+    }
+
+    fn wrote(&self, object: &[u8], verdict: Verdict, now: Instant) -> Result<(), Undecodable> {
+        let object = self.decode(object)?;
+        self.change(|store| store.wrote(object, verdict, now));
+        Ok(())
+    }
+
+    fn wrote_gone(&self, uid: Uid, key: &ObjectKey, now: Instant) {
+        self.change(|store| store.wrote_gone(uid, key, now));
+    }
+
+    fn set_state(&self, state: &SyncState) {
+        self.state.send_if_modified(|present| {
+            let changed = present != state;
+            if changed {
+                present.clone_from(state);
+            }
+            changed
+        });
+    }
+
+    fn size(&self) -> (usize, usize) {
+        self.read(|store| (store.len(), store.bytes()))
+    }
+}

@@ -1,0 +1,304 @@
+//! Strings that many objects share, stored once.
+//!
+//! Promises: two [`Str`] with the same text share one allocation for as long as either lives, comparing them is
+//! comparing pointers, and the last one to go frees the text. Namespaces, label keys and values, owner names and
+//! the like repeat thousands of times in a cluster; interning them is most of what makes a cached object small.
+//!
+//! Does not: pay for strings that are unique (object names are plain `Arc<str>`), or keep anything for ever.
+
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire};
+use std::sync::{Arc, LazyLock};
+
+use parking_lot::Mutex;
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::{Serialize, Serializer};
+
+const SHARDS: usize = 16;
+
+static TABLE: LazyLock<Table> = LazyLock::new(Table::default);
+
+/// An interned string: eight bytes, cheap to clone, equal texts are one allocation.
+///
+/// ```
+/// use windlass_runtime::intern::Str;
+///
+/// let a = Str::new("app.kubernetes.io/name");
+/// let b = Str::new("app.kubernetes.io/name");
+/// assert_eq!(a, b);
+/// assert_eq!(&*a, "app.kubernetes.io/name");
+/// ```
+pub struct Str(Arc<Slot>);
+
+struct Slot {
+    /// How many `Str` point here. Kept beside `Arc`'s own count, because only a count that the
+    /// table can re-check under its lock tells without a race that nobody uses the text any more.
+    users: AtomicUsize,
+    text: Box<str>,
+}
+
+#[derive(Default)]
+struct Table {
+    hasher: RandomState,
+    shards: [Mutex<HashMap<ByText, ()>>; SHARDS],
+}
+
+/// A slot in the table, found by its text.
+struct ByText(Arc<Slot>);
+
+impl Borrow<str> for ByText {
+    fn borrow(&self) -> &str {
+        &self.0.text
+    }
+}
+
+impl Hash for ByText {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.text.hash(state);
+    }
+}
+
+impl PartialEq for ByText {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.text == other.0.text
+    }
+}
+
+impl Eq for ByText {}
+
+impl Table {
+    fn shard(&self, text: &str) -> &Mutex<HashMap<ByText, ()>> {
+        let hash = self.hasher.hash_one(text);
+        // Truncation is the point: any few bits of the hash choose a shard.
+        #[allow(clippy::cast_possible_truncation)]
+        &self.shards[hash as usize % SHARDS]
+    }
+}
+
+impl Str {
+    /// The interned form of `text`.
+    pub fn new(text: &str) -> Self {
+        let mut shard = TABLE.shard(text).lock();
+        if let Some((slot, ())) = shard.get_key_value(text) {
+            slot.0.users.fetch_add(1, AcqRel);
+            return Self(Arc::clone(&slot.0));
+        }
+        let slot = Arc::new(Slot {
+            users: AtomicUsize::new(1),
+            text: text.into(),
+        });
+        shard.insert(ByText(Arc::clone(&slot)), ());
+        Self(slot)
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0.text
+    }
+}
+
+impl Clone for Str {
+    fn clone(&self) -> Self {
+        self.0.users.fetch_add(1, AcqRel);
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl Drop for Str {
+    fn drop(&mut self) {
+        if self.0.users.fetch_sub(1, AcqRel) != 1 {
+            return;
+        }
+        let mut shard = TABLE.shard(&self.0.text).lock();
+        // Between the count and the lock, `new` may have handed the text out again.
+        if self.0.users.load(Acquire) == 0 {
+            // Another slot may already hold this text: remove only our own.
+            if shard
+                .get_key_value(&*self.0.text)
+                .is_some_and(|(found, ())| Arc::ptr_eq(&found.0, &self.0))
+            {
+                shard.remove(&*self.0.text);
+            }
+        }
+    }
+}
+
+/// How many different texts are interned now.
+pub fn interned() -> usize {
+    TABLE.shards.iter().map(|shard| shard.lock().len()).sum()
+}
+
+impl Deref for Str {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0.text
+    }
+}
+
+impl AsRef<str> for Str {
+    fn as_ref(&self) -> &str {
+        self
+    }
+}
+
+impl Borrow<str> for Str {
+    fn borrow(&self) -> &str {
+        self
+    }
+}
+
+impl PartialEq for Str {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Str {}
+
+impl PartialEq<str> for Str {
+    fn eq(&self, other: &str) -> bool {
+        self.as_str() == other
+    }
+}
+
+impl PartialEq<&str> for Str {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
+    }
+}
+
+impl Hash for Str {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // As `str` does, so that a map keyed by `Str` can be asked with a `&str`.
+        self.as_str().hash(state);
+    }
+}
+
+impl PartialOrd for Str {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Str {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if self == other {
+            Ordering::Equal
+        } else {
+            self.as_str().cmp(other.as_str())
+        }
+    }
+}
+
+impl fmt::Display for Str {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self)
+    }
+}
+
+impl fmt::Debug for Str {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl From<&str> for Str {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<&String> for Str {
+    fn from(text: &String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<String> for Str {
+    fn from(text: String) -> Self {
+        Self::new(&text)
+    }
+}
+
+impl Serialize for Str {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Str {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+
+        impl Visitor<'_> for Text {
+            type Value = Str;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Str, E> {
+                Ok(Str::new(text))
+            }
+        }
+
+        // `visit_str` is handed the decoder's own buffer: an already known text allocates nothing.
+        deserializer.deserialize_str(Text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Present in the table? (Other tests intern too, so counts are not comparable.)
+    fn is_interned(text: &str) -> bool {
+        TABLE.shard(text).lock().contains_key(text)
+    }
+
+    #[test]
+    fn equal_texts_share_one_allocation() {
+        let a = Str::new("intern-test-shared");
+        let b: Str = serde_json::from_str("\"intern-test-shared\"").unwrap();
+        assert!(Arc::ptr_eq(&a.0, &b.0));
+        assert_ne!(a, Str::new("intern-test-other"));
+    }
+
+    #[test]
+    fn the_last_user_frees_the_text() {
+        let a = Str::new("intern-test-freed");
+        let b = a.clone();
+        drop(a);
+        assert!(is_interned("intern-test-freed"));
+        drop(b);
+        assert!(!is_interned("intern-test-freed"));
+    }
+
+    #[test]
+    fn threads_that_intern_and_drop_the_same_text_leave_nothing_behind() {
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..20_000 {
+                        let text = Str::new("intern-test-raced");
+                        assert_eq!(text.as_str(), "intern-test-raced");
+                        drop(text.clone());
+                    }
+                });
+            }
+        });
+        assert!(!is_interned("intern-test-raced"));
+    }
+
+    #[test]
+    fn a_map_keyed_by_str_is_asked_with_plain_text() {
+        let map = HashMap::from([(Str::new("k"), 1)]);
+        assert_eq!(map.get("k"), Some(&1));
+    }
+}
