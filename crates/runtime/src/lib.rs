@@ -14,6 +14,7 @@ pub mod cache;
 pub mod client;
 pub mod controller;
 pub mod intern;
+mod jitter;
 pub mod key;
 pub mod log;
 pub mod manager;

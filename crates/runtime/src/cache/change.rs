@@ -71,6 +71,16 @@ impl SyncState {
     pub fn is_synced(&self) -> bool {
         matches!(self, Self::Synced)
     }
+
+    /// The worst of several: blocked before starting before synced.
+    pub(crate) fn worst(states: impl IntoIterator<Item = Self>) -> Self {
+        states
+            .into_iter()
+            .fold(Self::Synced, |worst, state| match (&worst, &state) {
+                (Self::Blocked(_), _) | (Self::Starting, Self::Synced | Self::Starting) => worst,
+                _ => state,
+            })
+    }
 }
 
 /// Why a watch cannot go on, and what to do about it. Displayed as one sentence for the user.

@@ -32,21 +32,27 @@
 //! ```
 
 mod change;
+mod course;
 mod digest;
 #[cfg(test)]
 pub(crate) mod feed;
 mod index;
+mod informer;
 mod prune;
 mod reader;
 mod registry;
 mod selection;
 pub mod shape;
+mod stats;
 mod store;
 mod view;
+mod wire;
 
 pub use change::{Cause, Change, Origin, Problem, RbacRule, SyncState};
+pub use course::WatchTiming;
 pub use digest::Digest;
 pub use reader::{Reader, Subscription};
 pub use registry::Cache;
 pub use selection::{FieldSelector, InvalidSelector, LabelSelector, Selection};
 pub use shape::{Full, MetadataOnly, Shape};
+pub use stats::WatchReport;

@@ -17,7 +17,7 @@ use crate::meta::Uid;
 /// [`synced`](Self::synced), what they give is incomplete.
 pub struct Reader<S> {
     parts: Arc<[Part<S>]>,
-    state: watch::Receiver<SyncState>,
+    state: Arc<watch::Sender<SyncState>>,
 }
 
 /// One watch's share: one namespace, or everything.
@@ -31,13 +31,24 @@ impl<S> Clone for Reader<S> {
     fn clone(&self) -> Self {
         Self {
             parts: Arc::clone(&self.parts),
-            state: self.state.clone(),
+            state: Arc::clone(&self.state),
         }
     }
 }
 
 impl<S: Shape> Reader<S> {
-    pub(crate) fn new(parts: Vec<Part<S>>, state: watch::Receiver<SyncState>) -> Self {
+    pub(crate) fn new(parts: Vec<Part<S>>) -> Self {
+        let state = Arc::new(watch::Sender::new(SyncState::Starting));
+        let states: Arc<[_]> = parts.iter().map(|part| part.view.state()).collect();
+        for part in &parts {
+            let (state, states) = (Arc::downgrade(&state), Arc::clone(&states));
+            part.view.on_state(move || {
+                let state = state.upgrade();
+                state.iter().for_each(|state| combine(state, &states));
+                state.is_some()
+            });
+        }
+        combine(&state, &states);
         Self {
             parts: parts.into(),
             state,
@@ -157,17 +168,14 @@ impl<S: Shape> Reader<S> {
 
     /// Where the readers of this selection stand, now and from now on. For several namespaces: the worst of them.
     pub fn state(&self) -> watch::Receiver<SyncState> {
-        self.state.clone()
+        self.state.subscribe()
     }
 
     /// Waits until everything has been seen. Cancel safe. Never returns while the kind is blocked: look at
     /// [`state`](Self::state) where that matters.
     pub async fn synced(&self) {
-        let mut state = self.state.clone();
-        if state.wait_for(SyncState::is_synced).await.is_err() {
-            // The cache itself is gone: nothing will ever be synced.
-            std::future::pending::<()>().await;
-        }
+        // Cannot fail: we hold the sender.
+        let _ = self.state.subscribe().wait_for(SyncState::is_synced).await;
     }
 
     fn declare(&self, name: &str, extract: super::index::Extract<S>) {
@@ -183,6 +191,17 @@ impl<S: Shape> Reader<S> {
         }
         found
     }
+}
+
+/// Several watches stand where the worst of them stands.
+fn combine(state: &watch::Sender<SyncState>, parts: &[watch::Receiver<SyncState>]) {
+    // Looked up inside, where the sender is locked: of two watches that change at once, the later call sees both.
+    state.send_if_modified(|present| {
+        let now = SyncState::worst(parts.iter().map(|part| part.borrow().clone()));
+        let changed = *present != now;
+        *present = now;
+        changed
+    });
 }
 
 fn function_index(name: &str) -> String {

@@ -21,15 +21,13 @@ use crate::meta::{Keep, Meta, ResourceVersion, Uid};
 /// An object's bytes do not fit the shape.
 #[derive(Debug)]
 pub(crate) struct Undecodable {
-    /// Where in the object. Not the decoder's own message: it may quote the content.
-    pub(crate) line: usize,
+    /// Where in the object, which is one line. Not the decoder's own message: it may quote the content.
     pub(crate) column: usize,
 }
 
 impl From<serde_json::Error> for Undecodable {
     fn from(error: serde_json::Error) -> Self {
         Self {
-            line: error.line(),
             column: error.column(),
         }
     }
@@ -44,15 +42,19 @@ pub(crate) trait AnyView: Any + Send + Sync {
     fn listed(&self, object: &[u8]) -> Result<(), Undecodable>;
     fn listed_undecodable(&self, key: &ObjectKey);
     fn end_list(&self, version: &ResourceVersion) -> Result<(), WentBackwards>;
-    fn applied(&self, object: &[u8]) -> Result<(), Undecodable>;
+    /// The version that the object has.
+    fn applied(&self, object: &[u8]) -> Result<ResourceVersion, Undecodable>;
     fn deleted(&self, meta: &Meta);
     fn progressed(&self, version: &ResourceVersion);
     fn expire(&self, now: Instant);
     fn wrote(&self, object: &[u8], verdict: Verdict, now: Instant) -> Result<(), Undecodable>;
     fn wrote_gone(&self, uid: Uid, key: &ObjectKey, now: Instant);
     fn set_state(&self, state: &SyncState);
+    fn state_now(&self) -> SyncState;
     fn size(&self) -> (usize, usize);
 }
+
+type Listener = Box<dyn Fn() -> bool + Send + Sync>;
 
 type Handler<S> = Arc<dyn Fn(&Change<S>) + Send + Sync>;
 
@@ -65,6 +67,8 @@ pub(crate) struct View<S> {
     handlers: RwLock<Arc<[(u64, Handler<S>)]>>,
     next_handler: AtomicU64,
     state: watch::Sender<SyncState>,
+    /// Told after each change of state; those that answer no are forgotten.
+    listeners: Mutex<Vec<Listener>>,
     listed: AtomicBool,
     /// Runs when the last reader has gone.
     release: Box<dyn Fn() + Send + Sync>,
@@ -85,6 +89,7 @@ impl<S: Shape> View<S> {
             handlers: RwLock::new(Arc::new([])),
             next_handler: AtomicU64::new(0),
             state: watch::Sender::new(SyncState::Starting),
+            listeners: Mutex::default(),
             listed: AtomicBool::new(false),
             release: Box::new(release),
         }
@@ -101,6 +106,11 @@ impl<S: Shape> View<S> {
 
     pub(crate) fn state(&self) -> watch::Receiver<SyncState> {
         self.state.subscribe()
+    }
+
+    /// Calls `listener` after each change of state, until it answers no.
+    pub(crate) fn on_state(&self, listener: impl Fn() -> bool + Send + Sync + 'static) {
+        self.listeners.lock().push(Box::new(listener));
     }
 
     /// Adds a handler, after telling it of everything that is there.
@@ -198,10 +208,11 @@ impl<S: Shape> AnyView for View<S> {
         Ok(())
     }
 
-    fn applied(&self, object: &[u8]) -> Result<(), Undecodable> {
+    fn applied(&self, object: &[u8]) -> Result<ResourceVersion, Undecodable> {
         let object = self.decode(object)?;
+        let version = object.meta().resource_version.clone();
         self.change(|store| store.applied(object));
-        Ok(())
+        Ok(version)
     }
 
     fn deleted(&self, meta: &Meta) {
@@ -227,13 +238,20 @@ impl<S: Shape> AnyView for View<S> {
     }
 
     fn set_state(&self, state: &SyncState) {
-        self.state.send_if_modified(|present| {
+        let modified = self.state.send_if_modified(|present| {
             let changed = present != state;
             if changed {
                 present.clone_from(state);
             }
             changed
         });
+        if modified {
+            self.listeners.lock().retain(|listener| listener());
+        }
+    }
+
+    fn state_now(&self) -> SyncState {
+        self.state.borrow().clone()
     }
 
     fn size(&self) -> (usize, usize) {

@@ -1,0 +1,473 @@
+//! The I/O of one watch: sends requests, reads lines, tells the views. What to do next is decided in
+//! [`course`](super::course), what news changes in [`store`](super::store).
+//!
+//! Runs as one task until it is dropped; dropping it closes the connection. A view that does not understand an
+//! object keeps its last form of it and the others go on.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use http::header::{ACCEPT, USER_AGENT};
+use http::{HeaderValue, Request, Response};
+use http_body_util::BodyExt;
+use jiff::Timestamp;
+use kube::client::Body;
+use kube::core::Status;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use super::course::{Course, Outcome, Refusal, Standing, Step, WatchTiming};
+use super::registry::Watch;
+use super::view::{AnyView, Undecodable};
+use super::wire::{Event, Lines, Malformed, Page};
+use super::{Problem, RbacRule, SyncState};
+use crate::client::{Client, Failure, encode, retry_after, root_cause, selectors_query};
+use crate::jitter;
+use crate::meta::{Meta, ResourceVersion};
+
+/// A stream that ends this soon after it began was not ended by the usual timeout.
+const EARLY: Duration = Duration::from_secs(5);
+
+/// A failed answer's body is read for so long at most.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+const OBJECT: &str = "application/json";
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+pub(super) struct Informer {
+    client: Client,
+    timing: WatchTiming,
+    watch: Arc<Watch>,
+    /// Called when this server turns out to need paged lists of this kind.
+    on_paged: Box<dyn Fn() + Send + Sync>,
+    /// Since when readers are told of a problem.
+    blocked_since: Mutex<Option<Timestamp>>,
+}
+
+/// The views of a session. Weak: a session must not keep alive what only it uses.
+type Views = Vec<Weak<dyn AnyView>>;
+
+/// How a session ended, and the words that came with it.
+struct Ended {
+    outcome: Outcome,
+    message: String,
+}
+
+impl From<Outcome> for Ended {
+    fn from(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            message: String::new(),
+        }
+    }
+}
+
+impl From<Malformed> for Ended {
+    fn from(_: Malformed) -> Self {
+        Self {
+            outcome: Outcome::Cut,
+            message: "what came is no watch stream".to_owned(),
+        }
+    }
+}
+
+impl Informer {
+    pub(super) fn new(
+        client: Client,
+        timing: WatchTiming,
+        watch: Arc<Watch>,
+        on_paged: Box<dyn Fn() + Send + Sync>,
+    ) -> Self {
+        Self {
+            client,
+            timing,
+            watch,
+            on_paged,
+            blocked_since: Mutex::default(),
+        }
+    }
+
+    /// Lists and watches, for ever.
+    pub(super) async fn run(self, paged: bool) {
+        let kind = &self.watch.key().resource;
+        let mut course = Course::new(paged);
+        loop {
+            let was_paged = course.is_paged();
+            let ended = self.session(&mut course).await;
+            let (pause, standing) = course.ended(&ended.outcome);
+            if course.is_paged() && !was_paged {
+                tracing::info!(%kind, "this server does not stream lists of this kind: listing by pages");
+                (self.on_paged)();
+            }
+            if let Some(standing) = standing {
+                self.stand(&standing, &ended.message);
+            }
+            let pause = self.timing.pause(pause, jitter::chance());
+            tracing::debug!(%kind, outcome = ?ended.outcome, message = ended.message, ?pause, "watch ended");
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
+            self.watch.stats().restarted();
+        }
+    }
+
+    /// One list or watch, from request to end.
+    async fn session(&self, course: &mut Course) -> Ended {
+        // Subscribed before the views are counted: one that comes in between ends this session.
+        let mut added = self.watch.added();
+        let views = self.watch.views();
+        let alive: Vec<_> = views.iter().filter_map(Weak::upgrade).collect();
+        if alive.iter().any(|view| !view.is_listed()) {
+            course.ended(&Outcome::ViewsChanged);
+        }
+        let whole = alive.iter().any(|view| view.needs_body());
+        drop(alive);
+        let work = async {
+            let ended = match course.step() {
+                Step::PagedList => self.list(&views, whole).await,
+                Step::StreamList => self.stream(course, &views, None, whole).await,
+                Step::Watch(from) => self.stream(course, &views, Some(from), whole).await,
+            };
+            ended.unwrap_or_else(|ended| ended)
+        };
+        tokio::select! {
+            ended = work => ended,
+            // Cannot fail: we hold the sender.
+            _ = added.changed() => Outcome::ViewsChanged.into(),
+        }
+    }
+
+    /// A paged list.
+    async fn list(&self, views: &Views, whole: bool) -> Result<Ended, Ended> {
+        for view in alive(views) {
+            view.begin_list();
+        }
+        let mut next = String::new();
+        loop {
+            let mut query = format!("limit={}", self.timing.page);
+            if !next.is_empty() {
+                query.push_str("&continue=");
+                query.push_str(&encode(&next));
+            }
+            let answer = self
+                .send(&query, if whole { OBJECT } else { METADATA_LIST })
+                .await?;
+            let body = tokio::time::timeout(self.timing.answer, answer.into_body().collect()).await;
+            let body = match body {
+                Ok(Ok(body)) => body.to_bytes(),
+                Ok(Err(error)) => return Err(cut(&error)),
+                Err(_) => return Err(Outcome::Silent.into()),
+            };
+            let page: Page<'_> = serde_json::from_slice(&body).map_err(|_| Malformed)?;
+            self.watch.stats().heard();
+            for item in &page.items {
+                self.listed(views, item.get().as_bytes());
+            }
+            if page.metadata.continue_token.is_empty() {
+                let version = page.metadata.resource_version;
+                self.end_list(views, &version)?;
+                return Ok(Outcome::Paged(version).into());
+            }
+            next = page.metadata.continue_token;
+        }
+    }
+
+    /// A watch: from a version on, or with everything there is first.
+    async fn stream(
+        &self,
+        course: &mut Course,
+        views: &Views,
+        from: Option<ResourceVersion>,
+        whole: bool,
+    ) -> Result<Ended, Ended> {
+        let session = jitter::between(self.timing.session);
+        let mut query = format!(
+            "watch=true&allowWatchBookmarks=true&timeoutSeconds={}",
+            session.as_secs().max(1)
+        );
+        match &from {
+            Some(version) => query.push_str(&format!("&resourceVersion={}", encode(&version.to_string()))),
+            None => query.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"),
+        }
+        let answer = self.send(&query, if whole { OBJECT } else { METADATA }).await?;
+        let opened = Instant::now();
+        if let Some(standing) = course.opened() {
+            self.stand(&standing, "");
+        }
+        let mut reading = Reading {
+            informer: self,
+            course,
+            views,
+            listing: from.is_none(),
+            bookmarks: from.is_some(),
+        };
+        if reading.listing {
+            alive(views).for_each(|view| view.begin_list());
+        }
+        let mut body = answer.into_body();
+        let mut lines = Lines::default();
+        // The server ends the stream after `session`; a while later we do.
+        let last = opened + session + self.timing.answer;
+        let list_by = opened + self.timing.list_total;
+        loop {
+            let idle = if reading.listing {
+                self.timing.list_idle
+            } else if reading.bookmarks {
+                self.timing.idle
+            } else {
+                session + self.timing.answer
+            };
+            let last = if reading.listing { list_by } else { last };
+            let deadline = last.min(Instant::now() + idle);
+            let chunk = match tokio::time::timeout_at(deadline, body.frame()).await {
+                Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+                Ok(Some(Err(error))) => return Err(cut(&error)),
+                Ok(None) => {
+                    return Ok(Outcome::Closed {
+                        early: opened.elapsed() < EARLY,
+                    }
+                    .into());
+                }
+                Err(_) if reading.listing => return Err(Outcome::NoEndBookmark.into()),
+                Err(_) => return Err(Outcome::Silent.into()),
+            };
+            lines.feed(chunk, |line| reading.line(line))?;
+        }
+    }
+
+    /// Sends a request; the answer if it is a success.
+    async fn send(&self, query: &str, accept: &'static str) -> Result<Response<Body>, Ended> {
+        let key = self.watch.key();
+        let path = key.resource.path(key.namespace.as_deref());
+        let selectors = selectors_query(&key.labels.to_string(), &key.fields.to_string());
+        let mut request = Request::new(Body::empty());
+        *request.uri_mut() = format!("{path}?{query}{selectors}").parse().map_err(|_| Ended {
+            outcome: Outcome::Refused(Refusal::Other),
+            message: "no valid path".to_owned(),
+        })?;
+        request
+            .headers_mut()
+            .insert(ACCEPT, HeaderValue::from_static(accept));
+        request
+            .headers_mut()
+            .insert(USER_AGENT, self.client.user_agent().clone());
+        let answer = tokio::time::timeout(self.timing.answer, self.client.kube().send(request)).await;
+        let answer = match answer {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => return Err(cut(&error)),
+            Err(_) => {
+                return Err(Ended {
+                    outcome: Outcome::Cut,
+                    message: "no answer in time".to_owned(),
+                });
+            }
+        };
+        if answer.status().is_success() {
+            return Ok(answer);
+        }
+        let code = answer.status().as_u16();
+        let wait = retry_after(answer.headers());
+        let body = tokio::time::timeout(LAST_WORDS, answer.into_body().collect()).await;
+        let body = body
+            .ok()
+            .and_then(Result::ok)
+            .map(http_body_util::Collected::to_bytes)
+            .unwrap_or_default();
+        Err(refused(code, serde_json::from_slice(&body).ok().as_ref(), wait))
+    }
+
+    fn listed(&self, views: &Views, object: &[u8]) {
+        for view in alive(views) {
+            if let Err(error) = view.listed(object)
+                && let Some(meta) = self.undecodable(object, &error)
+            {
+                view.listed_undecodable(&meta.key);
+            }
+        }
+    }
+
+    fn end_list(&self, views: &Views, version: &ResourceVersion) -> Result<(), Ended> {
+        for view in alive(views) {
+            if view.end_list(version).is_err() {
+                tracing::warn!(kind = %self.watch.key().resource, %version, "the server's history went backwards: listing anew");
+                return Err(Outcome::WentBackwards.into());
+            }
+        }
+        self.watch.stats().listed();
+        self.stand(&Standing::Synced, "");
+        Ok(())
+    }
+
+    /// An object does not fit a view's shape: says so, and gives what can be told of it.
+    fn undecodable(&self, object: &[u8], error: &Undecodable) -> Option<Meta> {
+        self.watch.stats().undecodable();
+        let meta = metadata(object);
+        let name = meta.as_ref().map(|meta| meta.key.to_string()).unwrap_or_default();
+        tracing::warn!(
+            kind = %self.watch.key().resource,
+            object = name,
+            column = error.column,
+            "an object does not fit the shape it is read in; readers keep its last form that did"
+        );
+        meta
+    }
+
+    /// Tells the views where they stand.
+    fn stand(&self, standing: &Standing, message: &str) {
+        let rule = || RbacRule {
+            api_group: self.watch.key().resource.group.to_string(),
+            resource: self.watch.key().resource.plural.to_string(),
+            verbs: vec!["list", "watch"],
+            namespace: self.watch.key().namespace.as_ref().map(ToString::to_string),
+        };
+        let views = self.watch.views();
+        let mut since = self.blocked_since.lock();
+        let Some(cause) = standing.cause(rule) else {
+            if since.take().is_some() {
+                tracing::info!(kind = %self.watch.key().resource, "followed again");
+            }
+            for view in alive(&views).filter(|view| view.is_listed()) {
+                view.set_state(&SyncState::Synced);
+            }
+            return;
+        };
+        let newly = since.is_none();
+        let problem = Problem {
+            resource: self.watch.key().resource.clone(),
+            cause,
+            message: message.to_owned(),
+            since: *since.get_or_insert_with(Timestamp::now),
+        };
+        if newly {
+            tracing::warn!(kind = %self.watch.key().resource, "{problem}");
+        }
+        for view in alive(&views) {
+            view.set_state(&SyncState::Blocked(problem.clone()));
+        }
+    }
+}
+
+/// One stream, as its lines come.
+struct Reading<'a> {
+    informer: &'a Informer,
+    course: &'a mut Course,
+    views: &'a Views,
+    /// The initial events have not ended.
+    listing: bool,
+    /// The server sends bookmarks on this watch, so silence means death.
+    bookmarks: bool,
+}
+
+impl Reading<'_> {
+    fn line(&mut self, line: &[u8]) -> Result<(), Ended> {
+        self.informer.watch.stats().heard();
+        match Event::parse(line)? {
+            Event::Applied(object) if self.listing => self.informer.listed(self.views, object),
+            Event::Applied(object) => self.applied(object),
+            Event::Deleted(object) => {
+                let meta = metadata(object).ok_or(Malformed)?;
+                for view in alive(self.views) {
+                    view.deleted(&meta);
+                }
+                self.progressed(&meta.resource_version);
+            }
+            Event::Bookmark { version, initial_end } => {
+                self.bookmarks = true;
+                if self.listing && initial_end {
+                    self.informer.end_list(self.views, &version)?;
+                    self.listing = false;
+                }
+                let now = Instant::now();
+                for view in alive(self.views) {
+                    view.progressed(&version);
+                    view.expire(now);
+                }
+                self.progressed(&version);
+            }
+            Event::Error(status) => return Err(refused(status.code, Some(&status), None)),
+        }
+        Ok(())
+    }
+
+    fn applied(&mut self, object: &[u8]) {
+        let mut version = None;
+        for view in alive(self.views) {
+            match view.applied(object) {
+                Ok(seen) => version = Some(seen),
+                Err(error) => {
+                    if let Some(meta) = self.informer.undecodable(object, &error) {
+                        view.progressed(&meta.resource_version);
+                        version = Some(meta.resource_version);
+                    }
+                }
+            }
+        }
+        if let Some(version) = version {
+            self.progressed(&version);
+        }
+    }
+
+    fn progressed(&mut self, version: &ResourceVersion) {
+        if !self.listing {
+            self.course.progressed(version);
+        }
+    }
+}
+
+fn alive(views: &Views) -> impl Iterator<Item = Arc<dyn AnyView>> {
+    views.iter().filter_map(Weak::upgrade)
+}
+
+fn metadata(object: &[u8]) -> Option<Meta> {
+    #[derive(Deserialize)]
+    struct Object {
+        metadata: Meta,
+    }
+
+    serde_json::from_slice::<Object>(object)
+        .ok()
+        .map(|object| object.metadata)
+}
+
+fn cut(error: &kube::Error) -> Ended {
+    Ended {
+        outcome: Outcome::Cut,
+        message: root_cause(error),
+    }
+}
+
+/// What a refusal means for a watch.
+fn refused(code: u16, status: Option<&Status>, wait: Option<Duration>) -> Ended {
+    let message = status.map(|status| status.message.clone()).unwrap_or_default();
+    let too_large = |status: &Status| {
+        let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
+        causes
+            .iter()
+            .any(|cause| cause.reason == "ResourceVersionTooLarge")
+    };
+    let refusal = if status.is_some_and(too_large) {
+        Refusal::FromTheFuture
+    } else {
+        match Failure::classify(code, status, wait) {
+            Failure::NotFound => Refusal::Missing,
+            Failure::Forbidden => Refusal::Forbidden,
+            Failure::Invalid(_) => Refusal::Invalid,
+            Failure::Gone => Refusal::Expired,
+            Failure::Throttled {
+                retry_after: Some(wait),
+            } => Refusal::Throttled(wait),
+            _ => Refusal::Other,
+        }
+    };
+    let message = if message.is_empty() {
+        format!("status {code}")
+    } else {
+        message
+    };
+    Ended {
+        outcome: Outcome::Refused(refusal),
+        message,
+    }
+}

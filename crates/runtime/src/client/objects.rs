@@ -1,0 +1,482 @@
+//! The objects of one kind, live.
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::answer::{Fate, fate};
+use super::call::Call;
+use super::retry::Repeat;
+use super::{Client, ClientError, Failure, Operation};
+use crate::cache::Selection;
+use crate::key::ObjectKey;
+use crate::meta::{ResourceVersion, Uid};
+use crate::resource::ResourceType;
+
+const JSON: &str = "application/json";
+const APPLY: &str = "application/apply-patch+yaml";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+const JSON_PATCH: &str = "application/json-patch+json";
+
+/// The objects of one kind, decoded as `T`. Every method is one call to the API server (a list: one a page).
+pub struct Objects<T> {
+    client: Client,
+    resource: ResourceType,
+    decoded: PhantomData<fn() -> T>,
+}
+
+/// How an apply is done: by whom, and whether fields of other managers are taken.
+#[derive(Debug, Clone)]
+pub struct Apply {
+    manager: String,
+    force: bool,
+    dry_run: bool,
+}
+
+impl Apply {
+    /// In the name of this field manager. Without [`force`](Self::force), a field that another manager holds with
+    /// another value is a [`FieldConflict`](Failure::FieldConflict).
+    pub fn by(manager: impl Into<String>) -> Self {
+        Self {
+            manager: manager.into(),
+            force: false,
+            dry_run: false,
+        }
+    }
+
+    /// Take fields from other managers.
+    #[must_use]
+    pub fn force(mut self) -> Self {
+        self.force = true;
+        self
+    }
+
+    /// Only say what would come of it.
+    #[must_use]
+    pub fn dry_run(mut self) -> Self {
+        self.dry_run = true;
+        self
+    }
+
+    fn query(&self) -> String {
+        let manager = encode(&self.manager);
+        let dry_run = if self.dry_run { "&dryRun=All" } else { "" };
+        format!("fieldManager={manager}&force={}{dry_run}", self.force)
+    }
+}
+
+/// A change of parts of an object.
+#[derive(Debug, Clone)]
+pub enum Patch {
+    /// RFC 7386: what is given replaces what is there, `null` removes.
+    Merge(serde_json::Value),
+    /// RFC 6902: operations in order, all or none.
+    Json(serde_json::Value),
+}
+
+/// How an object is deleted.
+#[derive(Debug, Clone, Default)]
+pub struct Delete {
+    uid: Option<Uid>,
+    resource_version: Option<ResourceVersion>,
+    propagation: Option<Propagation>,
+    grace: Option<Duration>,
+}
+
+/// What becomes of what an object owns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Propagation {
+    /// It is deleted afterwards.
+    Background,
+    /// It is deleted before.
+    Foreground,
+    /// It stays.
+    Orphan,
+}
+
+/// What came of a delete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deletion {
+    /// The object is gone.
+    Done,
+    /// The object is marked; a finalizer or a grace period holds it.
+    Pending,
+}
+
+impl Delete {
+    /// Without preconditions: whatever has that name.
+    pub fn any() -> Self {
+        Self::default()
+    }
+
+    /// Only this incarnation: anything else of that name is a [`Conflict`](Failure::Conflict).
+    pub fn incarnation(uid: Uid) -> Self {
+        Self {
+            uid: Some(uid),
+            ..Self::default()
+        }
+    }
+
+    /// Only if it has not changed since this version.
+    #[must_use]
+    pub fn unchanged_since(mut self, version: ResourceVersion) -> Self {
+        self.resource_version = Some(version);
+        self
+    }
+
+    /// What becomes of what it owns; otherwise the kind's default (nearly always in the background).
+    #[must_use]
+    pub fn propagation(mut self, propagation: Propagation) -> Self {
+        self.propagation = Some(propagation);
+        self
+    }
+
+    /// How long it may take to stop, in whole seconds.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = Some(grace);
+        self
+    }
+
+    pub(super) fn body(&self) -> serde_json::Value {
+        let mut preconditions = serde_json::Map::new();
+        if let Some(uid) = self.uid {
+            preconditions.insert("uid".to_owned(), json!(uid));
+        }
+        if let Some(version) = &self.resource_version {
+            preconditions.insert("resourceVersion".to_owned(), json!(version.to_string()));
+        }
+        let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+        if !preconditions.is_empty() {
+            body["preconditions"] = preconditions.into();
+        }
+        if let Some(propagation) = self.propagation {
+            body["propagationPolicy"] = json!(propagation);
+        }
+        if let Some(grace) = self.grace {
+            body["gracePeriodSeconds"] = json!(grace.as_secs());
+        }
+        body
+    }
+}
+
+impl<T: DeserializeOwned> Objects<T> {
+    pub(super) fn new(client: Client, resource: ResourceType) -> Self {
+        Self {
+            client,
+            resource,
+            decoded: PhantomData,
+        }
+    }
+
+    /// The object, live; [`NotFound`](Failure::NotFound) if there is none.
+    pub async fn get(&self, key: &ObjectKey) -> Result<T, ClientError> {
+        let call = self.call("get", Method::GET, key, "", Repeat::Harmless);
+        self.decode(&call, &self.client.call(&call).await?)
+    }
+
+    /// The object, live, if there is one.
+    pub async fn find(&self, key: &ObjectKey) -> Result<Option<T>, ClientError> {
+        match self.get(key).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All objects of a selection, live and consistent, page by page; each page has its own deadline.
+    pub async fn list(&self, selection: &Selection) -> Result<Vec<T>, ClientError> {
+        #[derive(Deserialize)]
+        #[serde(bound = "T: DeserializeOwned")]
+        struct Page<T> {
+            metadata: PageMeta,
+            items: Option<Vec<T>>,
+        }
+
+        #[derive(Deserialize)]
+        struct PageMeta {
+            #[serde(rename = "continue", default)]
+            next: String,
+        }
+
+        let namespaces: Vec<Option<&str>> = match &selection.namespaces {
+            Some(namespaces) if self.resource.namespaced => {
+                namespaces.iter().map(|name| Some(&**name)).collect()
+            }
+            _ => vec![None],
+        };
+        let mut found = Vec::new();
+        for namespace in namespaces {
+            let mut next = String::new();
+            loop {
+                let mut query = query_of(selection);
+                query.push_str("&limit=500");
+                if !next.is_empty() {
+                    query.push_str("&continue=");
+                    query.push_str(&encode(&next));
+                }
+                let call = Call {
+                    operation: Operation {
+                        verb: "list",
+                        resource: self.resource.clone(),
+                        key: None,
+                    },
+                    method: Method::GET,
+                    target: format!(
+                        "{}?{}",
+                        self.resource.path(namespace),
+                        query.trim_start_matches('&')
+                    ),
+                    content_type: None,
+                    body: Bytes::new(),
+                    repeat: Repeat::Harmless,
+                };
+                let page: Page<T> = self.decode(&call, &self.client.call(&call).await?)?;
+                found.extend(page.items.into_iter().flatten());
+                if page.metadata.next.is_empty() {
+                    break;
+                }
+                next = page.metadata.next;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Creates an object; [`AlreadyExists`](Failure::AlreadyExists) if there is one of that name. Planned objects are
+    /// better applied: an apply with `metadata.resourceVersion: "1"` creates only.
+    pub async fn create(&self, key: &ObjectKey, object: &impl Serialize) -> Result<T, ClientError> {
+        let mut call = self.call("create", Method::POST, key, "", Repeat::Harmful);
+        call.target = self.resource.path(key.namespace());
+        self.write(self.with_body(call, JSON, object)?, false).await
+    }
+
+    /// Server-side apply: creates the object, or takes what it declares into it. Whether that created or changed
+    /// anything, the answer is the object as it is now.
+    pub async fn apply(
+        &self,
+        key: &ObjectKey,
+        object: &impl Serialize,
+        apply: &Apply,
+    ) -> Result<T, ClientError> {
+        self.apply_to("", key, object, apply).await
+    }
+
+    /// Server-side apply of the status.
+    pub async fn apply_status(
+        &self,
+        key: &ObjectKey,
+        object: &impl Serialize,
+        apply: &Apply,
+    ) -> Result<T, ClientError> {
+        self.apply_to("/status", key, object, apply).await
+    }
+
+    /// Changes parts of an object.
+    pub async fn patch(&self, key: &ObjectKey, patch: &Patch, manager: &str) -> Result<T, ClientError> {
+        let (content_type, body) = match patch {
+            Patch::Merge(body) => (MERGE_PATCH, body),
+            Patch::Json(body) => (JSON_PATCH, body),
+        };
+        let mut call = self.call("patch", Method::PATCH, key, "", Repeat::Harmful);
+        call.target
+            .push_str(&format!("?fieldManager={}", encode(manager)));
+        self.write(self.with_body(call, content_type, body)?, false).await
+    }
+
+    /// Deletes an object, or marks it for deletion.
+    pub async fn delete(&self, key: &ObjectKey, delete: &Delete) -> Result<Deletion, ClientError> {
+        // Repeated, a delete by name might meet the next incarnation.
+        let repeat = if delete.uid.is_some() {
+            Repeat::Harmless
+        } else {
+            Repeat::Harmful
+        };
+        let call = self.with_body(
+            self.call("delete", Method::DELETE, key, "", repeat),
+            JSON,
+            &delete.body(),
+        )?;
+        let answer = self.client.call(&call).await?;
+        let fate = self.client.tell_caches(&self.resource, key, &answer, true);
+        Ok(if fate == Fate::Stands {
+            Deletion::Pending
+        } else {
+            Deletion::Done
+        })
+    }
+
+    /// Sets the number of replicas through the scale subresource; the answer is the number the server took.
+    ///
+    /// Its answer is not the object. If a cache holds the kind, the object is read once more, so that the cache has
+    /// what this call did before it returns.
+    pub async fn scale(&self, key: &ObjectKey, replicas: i32) -> Result<i32, ClientError> {
+        #[derive(Deserialize)]
+        struct Scale {
+            spec: ScaleSpec,
+        }
+
+        #[derive(Deserialize)]
+        struct ScaleSpec {
+            #[serde(default)]
+            replicas: i32,
+        }
+
+        let call = self.call("scale", Method::PATCH, key, "/scale", Repeat::Harmless);
+        let call = self.with_body(call, MERGE_PATCH, &json!({"spec": {"replicas": replicas}}))?;
+        let answer = self.client.call(&call).await?;
+        let scale: Scale = self.decode(&call, &answer)?;
+        self.client.refresh_caches(&self.resource, key, None).await;
+        Ok(scale.spec.replicas)
+    }
+
+    async fn apply_to(
+        &self,
+        subresource: &str,
+        key: &ObjectKey,
+        object: &impl Serialize,
+        apply: &Apply,
+    ) -> Result<T, ClientError> {
+        let verb = if subresource.is_empty() {
+            "apply"
+        } else {
+            "apply status of"
+        };
+        let mut call = self.call(verb, Method::PATCH, key, subresource, Repeat::Harmless);
+        call.target.push('?');
+        call.target.push_str(&apply.query());
+        self.write(self.with_body(call, APPLY, object)?, apply.dry_run)
+            .await
+    }
+
+    /// Sends a write, and tells the caches what came of it before anyone else.
+    async fn write(&self, call: Call, dry_run: bool) -> Result<T, ClientError> {
+        let answer = self.client.call(&call).await?;
+        if let (false, Some(key)) = (dry_run, &call.operation.key) {
+            self.client.tell_caches(&self.resource, key, &answer, false);
+        }
+        self.decode(&call, &answer)
+    }
+
+    fn call(
+        &self,
+        verb: &'static str,
+        method: Method,
+        key: &ObjectKey,
+        subresource: &str,
+        repeat: Repeat,
+    ) -> Call {
+        Call {
+            operation: Operation {
+                verb,
+                resource: self.resource.clone(),
+                key: Some(key.clone()),
+            },
+            method,
+            target: format!(
+                "{}/{}{subresource}",
+                self.resource.path(key.namespace()),
+                encode(key.name())
+            ),
+            content_type: None,
+            body: Bytes::new(),
+            repeat,
+        }
+    }
+
+    fn with_body(
+        &self,
+        mut call: Call,
+        content_type: &'static str,
+        body: &impl Serialize,
+    ) -> Result<Call, ClientError> {
+        let body = serde_json::to_vec(body).map_err(|error| {
+            let where_ = format!("it cannot be written as JSON ({:?} error)", error.classify());
+            ClientError::new(call.operation.clone(), Failure::Invalid(Vec::new()), where_)
+        })?;
+        call.content_type = Some(content_type);
+        call.body = body.into();
+        Ok(call)
+    }
+
+    fn decode<A: DeserializeOwned>(&self, call: &Call, body: &[u8]) -> Result<A, ClientError> {
+        serde_json::from_slice(body).map_err(|error| {
+            // Where, but not what: serde's message may quote the content.
+            let place = format!("unexpected at line {} column {}", error.line(), error.column());
+            ClientError::new(call.operation.clone(), Failure::Garbled, place)
+        })
+    }
+}
+
+impl Client {
+    /// Puts the answer to a write into the caches of its kind.
+    pub(super) fn tell_caches(
+        &self,
+        resource: &ResourceType,
+        key: &ObjectKey,
+        answer: &[u8],
+        deleting: bool,
+    ) -> Fate {
+        let fate = fate(answer, deleting);
+        for cache in self.caches() {
+            match fate {
+                Fate::Stands => cache.wrote(resource, answer),
+                Fate::Gone(uid) => cache.wrote_gone(resource, key, uid),
+                Fate::Unknown => {}
+            }
+        }
+        fate
+    }
+
+    /// Reads an object for the caches' sake, after a write whose answer did not hold it. If that fails, the watch
+    /// brings what it can. `uid` is the incarnation that the write was about, where that is known.
+    pub(super) async fn refresh_caches(&self, resource: &ResourceType, key: &ObjectKey, uid: Option<Uid>) {
+        let caches = self.caches();
+        if !caches.iter().any(|cache| cache.hold(resource)) {
+            return;
+        }
+        let objects: Objects<serde::de::IgnoredAny> = self.objects_of(resource.clone());
+        let call = objects.call("get", Method::GET, key, "", Repeat::Harmless);
+        match (self.call(&call).await, uid) {
+            (Ok(object), _) => caches.iter().for_each(|cache| cache.wrote(resource, &object)),
+            (Err(error), Some(uid)) if error.is_not_found() => {
+                caches
+                    .iter()
+                    .for_each(|cache| cache.wrote_gone(resource, key, uid));
+            }
+            (Err(_), _) => {}
+        }
+    }
+}
+
+/// The selectors of a selection as a query, without its namespaces. Starts with `&` if there is any.
+pub(crate) fn query_of(selection: &Selection) -> String {
+    selectors_query(&selection.labels.to_string(), &selection.fields.to_string())
+}
+
+pub(crate) fn selectors_query(labels: &str, fields: &str) -> String {
+    let mut query = String::new();
+    for (name, selector) in [("labelSelector", labels), ("fieldSelector", fields)] {
+        if !selector.is_empty() {
+            query.push_str(&format!("&{name}={}", encode(selector)));
+        }
+    }
+    query
+}
+
+/// Percent-encodes everything that is not plain.
+pub(crate) fn encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}

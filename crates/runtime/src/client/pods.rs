@@ -1,0 +1,276 @@
+//! What only Pods can: be evicted, and run a command.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::{join3, try_join};
+use http::Method;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, AttachParams};
+use serde_json::json;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+
+use super::call::{Call, root_cause};
+use super::objects::{Delete, encode};
+use super::retry::Repeat;
+use super::{Client, ClientError, Failure, Operation};
+use crate::key::ObjectKey;
+use crate::meta::Uid;
+use crate::resource::ResourceType;
+
+/// How a Pod is evicted.
+#[derive(Debug, Clone, Default)]
+pub struct Evict {
+    uid: Option<Uid>,
+    grace: Option<Duration>,
+}
+
+impl Evict {
+    /// Whatever Pod has that name.
+    pub fn any() -> Self {
+        Self::default()
+    }
+
+    /// Only this incarnation.
+    pub fn incarnation(uid: Uid) -> Self {
+        Self {
+            uid: Some(uid),
+            grace: None,
+        }
+    }
+
+    /// How long it may take to stop, in whole seconds.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = Some(grace);
+        self
+    }
+}
+
+/// A command to run in a Pod.
+#[derive(Debug, Clone)]
+pub struct Exec {
+    command: Vec<String>,
+    container: Option<String>,
+    stdin: Option<Bytes>,
+    deadline: Option<Duration>,
+}
+
+impl Exec {
+    /// This program with these arguments; no shell is involved.
+    pub fn new(command: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self {
+            command: command.into_iter().map(Into::into).collect(),
+            container: None,
+            stdin: None,
+            deadline: None,
+        }
+    }
+
+    /// In this container; otherwise the Pod's first.
+    #[must_use]
+    pub fn container(mut self, name: impl Into<String>) -> Self {
+        self.container = Some(name.into());
+        self
+    }
+
+    /// With this as its input.
+    #[must_use]
+    pub fn stdin(mut self, input: impl Into<Bytes>) -> Self {
+        self.stdin = Some(input.into());
+        self
+    }
+
+    /// How long it may run; otherwise as long as any call.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+}
+
+/// What a command left behind.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ExecOutput {
+    /// What it wrote.
+    pub stdout: Vec<u8>,
+    /// What it complained about.
+    pub stderr: Vec<u8>,
+    /// How it ended; 0 is success. -1 where the server did not say.
+    pub code: i32,
+}
+
+// Commands print passwords.
+impl std::fmt::Debug for ExecOutput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ExecOutput")
+            .field("stdout_bytes", &self.stdout.len())
+            .field("stderr_bytes", &self.stderr.len())
+            .field("code", &self.code)
+            .finish()
+    }
+}
+
+impl Client {
+    /// Evicts a Pod: deletes it if its disruption budgets allow. If they do not, the error is
+    /// [`Throttled`](Failure::Throttled), and it is the caller who decides when to ask again.
+    pub async fn evict(&self, key: &ObjectKey, evict: &Evict) -> Result<(), ClientError> {
+        let resource = ResourceType::of::<Pod>();
+        let mut options = evict.uid.map_or_else(Delete::any, Delete::incarnation);
+        if let Some(grace) = evict.grace {
+            options = options.grace(grace);
+        }
+        let body = json!({
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": key.name(), "namespace": key.namespace()},
+            "deleteOptions": options.body(),
+        });
+        let call = Call {
+            operation: Operation {
+                verb: "evict",
+                resource: resource.clone(),
+                key: Some(key.clone()),
+            },
+            method: Method::POST,
+            target: format!(
+                "{}/{}/eviction",
+                resource.path(key.namespace()),
+                encode(key.name())
+            ),
+            content_type: Some("application/json"),
+            body: body.to_string().into(),
+            repeat: Repeat::Never,
+        };
+        self.call(&call).await?;
+        self.refresh_caches(&resource, key, evict.uid).await;
+        Ok(())
+    }
+
+    /// Runs a command in a Pod and waits for its end. A command that fails is no error here: look at
+    /// [`code`](ExecOutput::code).
+    ///
+    /// Cancelling closes the connection; whether the command then ends is its own affair.
+    pub async fn exec(&self, key: &ObjectKey, exec: &Exec) -> Result<ExecOutput, ClientError> {
+        let operation = Operation {
+            verb: "exec in",
+            resource: ResourceType::of::<Pod>(),
+            key: Some(key.clone()),
+        };
+        let deadline = exec.deadline.unwrap_or(self.options().deadline);
+        match tokio::time::timeout(deadline, self.run(key, exec, &operation)).await {
+            Ok(output) => output,
+            Err(_) => {
+                self.stats().timed_out();
+                let within = format!("within {} s", deadline.as_secs_f32());
+                Err(ClientError::new(operation, Failure::Timeout, within))
+            }
+        }
+    }
+
+    async fn run(
+        &self,
+        key: &ObjectKey,
+        exec: &Exec,
+        operation: &Operation,
+    ) -> Result<ExecOutput, ClientError> {
+        let broke = |message: String| ClientError::new(operation.clone(), Failure::Unavailable, message);
+        let pods: Api<Pod> = Api::namespaced(self.kube().clone(), key.namespace().unwrap_or_default());
+        let mut params = AttachParams::default()
+            .stdin(exec.stdin.is_some())
+            .stdout(true)
+            .stderr(true)
+            .tty(false);
+        if let Some(container) = &exec.container {
+            params = params.container(container);
+        }
+        let mut process =
+            pods.exec(key.name(), &exec.command, &params)
+                .await
+                .map_err(|error| match error {
+                    kube::Error::Api(status) => {
+                        let failure = Failure::classify(status.code, Some(&status), None);
+                        ClientError::new(operation.clone(), failure, status.message)
+                    }
+                    error => broke(root_cause(&error)),
+                })?;
+        let status = process.take_status();
+        let stdin = process.stdin();
+        let (stdout, stderr) = (process.stdout(), process.stderr());
+        let feed = async {
+            if let (Some(mut stdin), Some(input)) = (stdin, &exec.stdin) {
+                // A command may end without reading all of it.
+                let _ = stdin.write_all(input).await;
+                let _ = stdin.shutdown().await;
+            }
+        };
+        let read = try_join(read_all(stdout), read_all(stderr));
+        let ended = async {
+            match status {
+                Some(status) => status.await,
+                None => None,
+            }
+        };
+        let ((), output, status) = join3(feed, read, ended).await;
+        let (stdout, stderr) = output.map_err(|error| broke(root_cause(&error)))?;
+        process.join().await.map_err(|error| broke(root_cause(&error)))?;
+        Ok(ExecOutput {
+            stdout,
+            stderr,
+            code: exit_code(status.as_ref()),
+        })
+    }
+}
+
+async fn read_all(stream: Option<impl AsyncRead + Unpin>) -> std::io::Result<Vec<u8>> {
+    let mut read = Vec::new();
+    if let Some(mut stream) = stream {
+        stream.read_to_end(&mut read).await?;
+    }
+    Ok(read)
+}
+
+/// The exit code, which the server tells as a cause of a failure.
+fn exit_code(status: Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::Status>) -> i32 {
+    let Some(status) = status else { return -1 };
+    if status.status.as_deref() == Some("Success") {
+        return 0;
+    }
+    let causes = status
+        .details
+        .as_ref()
+        .and_then(|details| details.causes.as_ref());
+    causes
+        .into_iter()
+        .flatten()
+        .find(|cause| cause.reason.as_deref() == Some("ExitCode"))
+        .and_then(|cause| cause.message.as_deref()?.parse().ok())
+        .unwrap_or(-1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exit_code_is_found_in_the_status() {
+        let code = |text: &str| exit_code(Some(&serde_json::from_str(text).unwrap()));
+        assert_eq!(code(r#"{"status":"Success"}"#), 0);
+        assert_eq!(
+            code(r#"{"status":"Failure","details":{"causes":[{"reason":"ExitCode","message":"3"}]}}"#),
+            3
+        );
+        assert_eq!(code(r#"{"status":"Failure"}"#), -1);
+        assert_eq!(exit_code(None), -1);
+    }
+
+    #[test]
+    fn debug_output_of_a_command_holds_none_of_its_output() {
+        let output = ExecOutput {
+            stdout: b"hunter2".to_vec(),
+            stderr: vec![],
+            code: 0,
+        };
+        assert!(!format!("{output:?}").contains("hunter2"));
+    }
+}
