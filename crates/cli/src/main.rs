@@ -1,3 +1,33 @@
-//! The `windlass` program.
+//! The `windlass` program: `up`, `down`, and the test environment behind them.
 
-fn main() {}
+mod args;
+mod console;
+mod failure;
+mod testenv;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Cli, Command};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            console::complain(&failure);
+            failure.code()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    match cli.command {
+        Command::Up(up) => up::up(&up),
+        Command::Down(down) => up::down(&down),
+        Command::Testenv(command) => testenv::run(&command),
+    }
+}

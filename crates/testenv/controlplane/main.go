@@ -16,6 +16,7 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
 	kubectl "k8s.io/kubectl/pkg/cmd"
+	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
@@ -23,6 +24,8 @@ import (
 	kwok "sigs.k8s.io/kwok/pkg/kwok/cmd"
 	kwoklog "sigs.k8s.io/kwok/pkg/log"
 	kwoksignals "sigs.k8s.io/kwok/pkg/utils/signals"
+
+	"windlass.dev/testenv/controlplane/supervise"
 )
 
 func main() {
@@ -42,9 +45,14 @@ func run(name string) int {
 		return cli.Run(scheduler.NewSchedulerCommand())
 	case "kubectl":
 		resetFlags()
-		return cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand())
+		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
+			kubectlutil.CheckErr(err) // prints it as kubectl does, and exits
+		}
+		return 0
 	case "kwok":
 		return runKwok()
+	case "supervise":
+		return supervise.Main(os.Args[1:])
 	default:
 		fmt.Fprintf(os.Stderr, "%s: start this file under one of the names %s\n", name, strings.Join(names, ", "))
 		return 2
@@ -52,7 +60,7 @@ func run(name string) int {
 }
 
 // names are the hard links that the build makes.
-var names = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "kubectl"}
+var names = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "kubectl", "supervise"}
 
 func runKwok() int {
 	resetFlags()

@@ -1,0 +1,250 @@
+//! The `windlass` program, from outside.
+#![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// The program with a run directory of its own.
+struct Windlass {
+    run: tempfile::TempDir,
+}
+
+impl Windlass {
+    fn new() -> Self {
+        // Short: sockets are below it.
+        Self { run: tempfile::Builder::new().prefix("wl").tempdir_in("/tmp").unwrap() }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        command.args(arguments).env("WINDLASS_RUN_DIR", self.run.path()).env("RUST_BACKTRACE", "1");
+        command.env_remove("KUBECONFIG").env_remove("KUBEBUILDER_ASSETS");
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).stdin(Stdio::null()).output().unwrap()
+    }
+}
+
+impl Drop for Windlass {
+    fn drop(&mut self) {
+        self.run(&["down", "--all"]);
+    }
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// An error that names its thing, and nothing that frightens.
+fn assert_fails(output: &Output, code: i32, names: &[&str]) {
+    let text = stderr(output);
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    for name in names {
+        assert!(text.contains(name), "{name:?} is not in: {text}");
+    }
+    assert!(!text.contains("panicked") && !text.to_lowercase().contains("backtrace"), "{text}");
+}
+
+fn runs(pid: u64) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next()).is_some_and(|state| state != "Z")
+}
+
+#[test]
+fn wrong_usage_is_told_from_other_failures() {
+    let windlass = Windlass::new();
+    assert_fails(&windlass.run(&["up", "--no-such-flag"]), 2, &["--no-such-flag"]);
+    assert_fails(&windlass.run(&["upp"]), 2, &["upp", "up"]);
+    assert_fails(&windlass.run(&["up", "--port", "70000"]), 2, &["70000"]);
+    assert_fails(&windlass.run(&["up", "--nodes", "0"]), 2, &["--nodes"]);
+    assert_fails(&windlass.run(&["testenv", "status", "--output", "xml"]), 2, &["xml", "json"]);
+}
+
+#[test]
+fn help_explains_itself() {
+    let windlass = Windlass::new();
+    let help = windlass.run(&["--help"]);
+    assert!(help.status.success());
+    for word in ["up", "down", "testenv", "Exit codes"] {
+        assert!(stdout(&help).contains(word), "{}", stdout(&help));
+    }
+}
+
+#[test]
+fn a_kubeconfig_that_cannot_be_read_is_named() {
+    let windlass = Windlass::new();
+    assert_fails(
+        &windlass.run(&["up", "--kubeconfig", "/no/such/file"]),
+        3,
+        &["/no/such/file", "No such file"],
+    );
+    let broken = windlass.run.path().join("broken");
+    std::fs::write(&broken, "clusters: 7").unwrap();
+    assert_fails(
+        &windlass.run(&["up", "--kubeconfig", broken.to_str().unwrap()]),
+        3,
+        &[broken.to_str().unwrap()],
+    );
+}
+
+#[test]
+fn a_context_that_does_not_exist_is_named_with_those_that_do() {
+    let windlass = Windlass::new();
+    let path = windlass.run.path().join("config");
+    std::fs::write(
+        &path,
+        "{apiVersion: v1, kind: Config, contexts: [{name: here, context: {cluster: c, user: u}}],
+          clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}], users: [{name: u, user: {}}]}",
+    )
+    .unwrap();
+    let path = path.to_str().unwrap();
+    assert_fails(
+        &windlass.run(&["up", "--kubeconfig", path, "--context", "nope"]),
+        3,
+        &["nope", "here", "--context"],
+    );
+    assert_fails(&windlass.run(&["up", "--kubeconfig", path, "--context", "here"]), 1, &["127.0.0.1:1"]);
+}
+
+#[test]
+fn a_missing_home_is_named() {
+    let windlass = Windlass::new();
+    let output = windlass.command(&["up"]).env_remove("HOME").env_remove("XDG_CACHE_HOME").output().unwrap();
+    assert_fails(&output, 3, &["XDG_CACHE_HOME", "HOME"]);
+}
+
+#[test]
+fn missing_go_is_named_with_the_cure() {
+    let windlass = Windlass::new();
+    let cache = tempfile::tempdir().unwrap();
+    let output = windlass
+        .command(&["testenv", "build"])
+        .env("XDG_CACHE_HOME", cache.path())
+        .env("PATH", "")
+        .output()
+        .unwrap();
+    assert_fails(&output, 3, &["no `go` command", "install Go 1.26", "KUBEBUILDER_ASSETS"]);
+}
+
+#[test]
+fn old_go_is_named_with_the_cure() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let windlass = Windlass::new();
+    let dir = tempfile::tempdir().unwrap();
+    let go = dir.path().join("go");
+    std::fs::write(&go, "#!/bin/sh\necho go1.19.8\n").unwrap();
+    std::fs::set_permissions(&go, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/bin:/usr/bin", dir.path().display());
+    let output = windlass
+        .command(&["testenv", "build"])
+        .env("XDG_CACHE_HOME", dir.path())
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    assert_fails(&output, 3, &["Go 1.19.8 is too old", "install Go 1.26"]);
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let windlass = Windlass::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    assert_fails(&windlass.run(&["up", "--port", &port]), 1, &[&port, "in use"]);
+    assert_fails(&windlass.run(&["testenv", "kubeconfig"]), 1, &["windlass up"]);
+}
+
+#[test]
+fn a_detached_control_plane_is_found_and_stopped() {
+    let windlass = Windlass::new();
+    let up = windlass.run(&["up", "--detach", "--nodes", "2"]);
+    assert!(up.status.success(), "{}", stderr(&up));
+    let path = windlass.run.path().join("up/kubeconfig");
+    assert!(stdout(&up).contains(&format!("export KUBECONFIG={}", path.display())), "{}", stdout(&up));
+
+    let second = windlass.run(&["up"]);
+    assert!(second.status.success(), "{}", stderr(&second));
+    assert!(stdout(&second).contains("already up at https://127.0.0.1:"), "{}", stdout(&second));
+
+    let kubeconfig = windlass.run(&["testenv", "kubeconfig"]);
+    assert_eq!(stdout(&kubeconfig), format!("{}\n", path.display()));
+    assert_eq!(stderr(&kubeconfig), "");
+
+    let status = windlass.run(&["testenv", "status", "--output", "json"]);
+    let status: Value = serde_json::from_str(&stdout(&status)).unwrap();
+    assert_eq!(status["running"][0]["facts"]["name"], "up", "{status}");
+    assert_eq!(status["running"][0]["keep"], true, "{status}");
+
+    // As a cluster of somebody's, it can be connected to.
+    let connected = windlass.run(&["up", "--kubeconfig", path.to_str().unwrap(), "--context", "windlass"]);
+    assert!(
+        stdout(&connected).contains("connected to Kubernetes v1."),
+        "{}{}",
+        stdout(&connected),
+        stderr(&connected)
+    );
+
+    let down = windlass.run(&["down"]);
+    assert!(stdout(&down).starts_with("stopped up"), "{}", stdout(&down));
+    assert!(!windlass.run.path().join("up").exists());
+    assert_eq!(stdout(&windlass.run(&["down"])), "nothing is up\n");
+}
+
+/// `windlass up` in the foreground, with its first report read.
+fn in_the_foreground(windlass: &Windlass) -> (Child, BufReader<std::process::ChildStdout>, Value) {
+    let mut child = windlass.command(&["up", "--output", "json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while lines.read_line(&mut line).unwrap() > 0 {
+        let event: Value = serde_json::from_str(&line).unwrap();
+        if event["event"] == "ready" {
+            return (child, lines, event);
+        }
+        assert!(matches!(event["event"].as_str(), Some("step" | "building")), "{event}");
+        line.clear();
+    }
+    panic!("it ended with {:?}", child.wait());
+}
+
+fn signal(child: &Child, name: &str) {
+    assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
+}
+
+fn supervisor(event: &Value) -> (u64, PathBuf) {
+    (event["pid"].as_u64().unwrap(), Path::new(event["dir"].as_str().unwrap()).to_owned())
+}
+
+#[test]
+fn an_interrupt_stops_all_of_it() {
+    let windlass = Windlass::new();
+    let (mut child, mut lines, ready) = in_the_foreground(&windlass);
+    signal(&child, "-INT");
+    assert!(child.wait().unwrap().success());
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&rest).unwrap()["event"], "stopped");
+    let (pid, dir) = supervisor(&ready);
+    assert!(!runs(pid) && !dir.exists());
+}
+
+#[test]
+fn a_killed_up_leaves_nothing_behind() {
+    let windlass = Windlass::new();
+    let (mut child, _lines, ready) = in_the_foreground(&windlass);
+    signal(&child, "-KILL");
+    child.wait().unwrap();
+    let (pid, dir) = supervisor(&ready);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_mins(1);
+    while runs(pid) || dir.exists() {
+        assert!(std::time::Instant::now() < deadline, "the supervisor still runs");
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,38 @@
+package supervise
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// soReusePort is SO_REUSEPORT on Linux; package syscall does not name it on
+// every architecture.
+const soReusePort = 0xf
+
+// reservePort holds a port of 127.0.0.1 for as long as this process lives: the
+// socket is bound and never listens, and the component binds beside it (each is
+// told to share its port). Nothing else can take the port meanwhile, not even
+// while the component restarts. With want 0 the kernel chooses.
+func reservePort(want int) (int, error) {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, soReusePort, 1); err != nil {
+		syscall.Close(fd)
+		return 0, err
+	}
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Port: want, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		syscall.Close(fd)
+		if want != 0 {
+			return 0, fmt.Errorf("port %d of 127.0.0.1 is in use: choose another, or 0 for any free one (%w)", want, err)
+		}
+		return 0, err
+	}
+	name, err := syscall.Getsockname(fd)
+	if err != nil {
+		syscall.Close(fd)
+		return 0, err
+	}
+	return name.(*syscall.SockaddrInet4).Port, nil
+}

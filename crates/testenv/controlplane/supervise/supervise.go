@@ -1,0 +1,232 @@
+// Package supervise owns the processes of one local control plane.
+//
+// It exists because only a parent that stays alive on one locked OS thread can
+// have its children killed by the kernel when it dies (Pdeathsig), which a Rust
+// test process, with a thread per test, cannot be. It counts its users by open
+// connections on a unix socket, lingers after the last one, then stops every
+// component and removes the directory it was given.
+//
+// Only the standard library is used here, so that the supervisor alone builds in
+// seconds where ready-made Kubernetes binaries are at hand.
+package supervise
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Options say what to start, where, and how long to stay without users.
+type Options struct {
+	Name   string        // the instance: "shared", "up" or "private"
+	Dir    string        // holds everything of this instance; removed at the end
+	Bin    string        // the directory with the components' binaries
+	Port   int           // the API server's port; 0 picks a free one
+	Nodes  int           // how many KWOK nodes
+	Linger time.Duration // how long to stay after the last user
+}
+
+// Main is the entry point of the `supervise` mode. It returns the exit code.
+func Main(args []string) int {
+	runtime.LockOSThread() // Pdeathsig follows the thread that starts the children: this one, for good
+	options, err := parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "supervise:", err)
+		return 2
+	}
+	if err := run(options); err != nil {
+		fmt.Fprintln(os.Stderr, "supervise:", err)
+		return 1
+	}
+	return 0
+}
+
+func parse(args []string) (Options, error) {
+	var o Options
+	flags := flag.NewFlagSet("supervise", flag.ContinueOnError)
+	flags.StringVar(&o.Name, "name", "private", "name of the instance")
+	flags.StringVar(&o.Dir, "dir", "", "directory of the instance; created, and removed at the end")
+	flags.StringVar(&o.Bin, "bin", "", "directory of the components' binaries; default: that of this program")
+	flags.IntVar(&o.Port, "port", 0, "port of the API server; 0 picks a free one")
+	flags.IntVar(&o.Nodes, "nodes", 3, "number of nodes that KWOK keeps")
+	flags.DurationVar(&o.Linger, "linger", 60*time.Second, "how long to stay after the last user has gone")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if o.Dir == "" {
+		return o, errors.New("--dir is required")
+	}
+	if o.Bin == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return o, err
+		}
+		o.Bin = filepath.Dir(self)
+	}
+	return o, nil
+}
+
+func run(o Options) error {
+	signal.Ignore(syscall.SIGHUP) // the terminal that started us may go away
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return err
+	}
+	lock, err := takeLock(lockPath(o.Dir))
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("another supervisor already runs in %s", o.Dir)
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	sweep(filepath.Dir(o.Dir))
+	if err := clear(o.Dir); err != nil {
+		return err
+	}
+
+	socket := filepath.Join(o.Dir, "s")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s: %w", socket, err)
+	}
+	defer listener.Close()
+
+	plane := newPlane(o)
+	desk := newDesk(plane, o.Linger)
+	go desk.serve(listener)
+
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
+
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	started := make(chan error, 1)
+	go func() { started <- plane.bringUp(ctx) }()
+
+	// Every child is started by this loop, on this thread.
+	var failure error
+	for running := true; running; {
+		select {
+		case job := <-plane.spawn:
+			job.done <- job.command.Start()
+		case err := <-started:
+			if err != nil {
+				failure = err
+				running = false
+				break
+			}
+			desk.ready()
+		case death := <-plane.deaths:
+			failure = death
+			running = false
+		case <-desk.idle:
+			running = false
+		case <-desk.shutdown:
+			running = false
+		case <-stop:
+			running = false
+		}
+	}
+	cancel()
+	plane.killAll()
+	listener.Close()
+	desk.finish(failure)
+	if failure != nil {
+		// The logs are what explains it: they stay until the next start.
+		fmt.Fprintln(os.Stderr, failure)
+		os.Remove(socket)
+		return failure
+	}
+	if strings.HasPrefix(filepath.Base(o.Dir), "private-") {
+		os.Remove(lockPath(o.Dir))
+	}
+	return os.RemoveAll(o.Dir)
+}
+
+// lockPath is beside the directory, not in it: a lock that is removed and made
+// anew can be held twice. Names are few and are used again, except for private ones.
+func lockPath(dir string) string { return dir + ".lock" }
+
+// takeLock holds path for as long as this process lives; the kernel lets it go
+// with the process, so a killed supervisor leaves no stale lock.
+func takeLock(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// sweep removes the directories of instances whose supervisor was killed.
+func sweep(base string) {
+	locks, err := filepath.Glob(filepath.Join(base, "*.lock"))
+	if err != nil {
+		return
+	}
+	for _, path := range locks {
+		lock, err := takeLock(path)
+		if err != nil {
+			continue // alive
+		}
+		dir := strings.TrimSuffix(path, ".lock")
+		os.RemoveAll(dir)
+		if strings.HasPrefix(filepath.Base(dir), "private-") {
+			os.Remove(path)
+		}
+		lock.Close()
+	}
+}
+
+// clear empties dir of what an earlier instance left, except for the log that our
+// own output goes to.
+func clear(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.Name() == "supervisor.log" {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, entry.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tail is the end of a log file, for error messages.
+func tail(path string, lines int) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	const window = 16 << 10
+	if info, err := file.Stat(); err == nil && info.Size() > window {
+		file.Seek(-window, io.SeekEnd)
+	}
+	text, _ := io.ReadAll(file)
+	all := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+	if len(all) > lines {
+		all = all[len(all)-lines:]
+	}
+	return strings.Join(all, "\n")
+}

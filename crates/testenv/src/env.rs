@@ -1,0 +1,295 @@
+//! What a test asks for: the shared control plane, one of its own, or whatever
+//! cluster its user named.
+
+use std::env;
+use std::fs::{File, OpenOptions};
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use http::HeaderValue;
+use http::header::USER_AGENT;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+use crate::assets::Assets;
+use crate::audit::AuditLog;
+use crate::control_plane::{Action, Component, ControlPlane, Facts, Options};
+use crate::crds;
+use crate::dirs;
+use crate::error::{Error, Result};
+use crate::namespace::TestNamespace;
+use crate::progress::Reporter;
+
+/// A control plane to test against.
+///
+/// Get one by [`shared`](Self::shared), [`private`](Self::private) or
+/// [`portable`](Self::portable); the crate's front page says which. Cheap to clone.
+/// The client inside belongs to the tokio runtime that it was made in, so each test
+/// asks for its own `TestEnv`; the control plane behind it is the same.
+#[derive(Clone)]
+pub struct TestEnv {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: kube::Config,
+    client: Client,
+    place: Place,
+}
+
+/// Where the control plane is.
+enum Place {
+    /// On this machine, ours.
+    Local { plane: Arc<ControlPlane>, private: bool },
+    /// Somewhere else, somebody else's.
+    Elsewhere { context: String },
+}
+
+impl TestEnv {
+    /// The control plane that a whole test run shares, across test binaries.
+    ///
+    /// It is started by whoever asks first and stays for a minute after the last
+    /// one has gone. Other tests use it at the same time, so keep to your own
+    /// [`namespace`](Self::namespace); what needs more takes [`private`](Self::private).
+    ///
+    /// With `WINDLASS_TEST_CONTEXT` set this is [`Error::NotRun`]: only
+    /// [`portable`](Self::portable) tests run on somebody's cluster.
+    ///
+    /// Cancel safe: a build or start that was begun goes on in the background, and
+    /// the next call finds it.
+    pub async fn shared() -> Result<Self> {
+        match named_cluster()? {
+            Some(context) => Err(Error::NotRun {
+                needs: "a control plane of this machine (audit log, faults)".to_owned(),
+                has: format!(
+                    "WINDLASS_TEST_CONTEXT={context} names another cluster, where only portable tests run"
+                ),
+            }),
+            None => Self::local(Options::shared, false).await,
+        }
+    }
+
+    /// The cluster that `WINDLASS_TEST_CONTEXT` names, or else the shared control
+    /// plane: for tests that need nothing but a Kubernetes API and a namespace.
+    pub async fn portable() -> Result<Self> {
+        match named_cluster()? {
+            Some(context) => Self::elsewhere(context).await,
+            None => Self::local(Options::shared, false).await,
+        }
+    }
+
+    /// A control plane of one's own, for tests that stop a component, or change
+    /// what others see. One at a time on a machine: a second caller waits.
+    pub async fn private() -> Result<PrivateEnv> {
+        Self::private_with(Options::private()).await
+    }
+
+    /// Like [`private`](Self::private), with options.
+    pub async fn private_with(options: Options) -> Result<PrivateEnv> {
+        let turn = blocking(take_turn).await?;
+        let env = Self::local(move |_| options, true).await?;
+        Ok(PrivateEnv { env, _turn: turn })
+    }
+
+    async fn local(options: impl FnOnce(&Assets) -> Options + Send + 'static, private: bool) -> Result<Self> {
+        let joined = blocking(move || {
+            let reporter = Reporter::stderr();
+            let assets = Assets::locate(&reporter)?;
+            ControlPlane::join(&assets, &options(&assets), &Reporter::only_loss())
+        })
+        .await?;
+        let kubeconfig = Kubeconfig::read_from(&joined.facts().kubeconfig)
+            .map_err(|error| Error::Start(format!("its kubeconfig cannot be read: {error}")))?;
+        let place = Place::Local { plane: Arc::new(joined), private };
+        Self::connect(kubeconfig, None, place).await
+    }
+
+    async fn elsewhere(context: String) -> Result<Self> {
+        let reason = |reason: String| Error::Context { context: context.clone(), reason };
+        let kubeconfig = Kubeconfig::read().map_err(|error| reason(error.to_string()))?;
+        crate::progress::say(&format!(
+            "using the cluster of context {context:?}, which WINDLASS_TEST_CONTEXT names"
+        ));
+        Self::connect(kubeconfig, Some(context.clone()), Place::Elsewhere { context }).await
+    }
+
+    async fn connect(kubeconfig: Kubeconfig, context: Option<String>, place: Place) -> Result<Self> {
+        let options = KubeConfigOptions { context: context.clone(), ..KubeConfigOptions::default() };
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
+        let mut config = config.map_err(|error| Error::Context {
+            context: context.unwrap_or_else(|| "windlass".to_owned()),
+            reason: error.to_string(),
+        })?;
+        config.headers.push((USER_AGENT, HeaderValue::from_static("windlass-testenv")));
+        let client = Client::try_from(config.clone()).map_err(Error::api("making a client"))?;
+        Ok(Self { inner: Arc::new(Inner { config, client, place }) })
+    }
+
+    /// A client with all rights.
+    pub fn client(&self) -> Client {
+        self.inner.client.clone()
+    }
+
+    /// The configuration that [`client`](Self::client) was made of.
+    pub fn config(&self) -> &kube::Config {
+        &self.inner.config
+    }
+
+    /// A fresh namespace, whose name begins with `hint`. It is deleted in the
+    /// background when the value is dropped, or when this process ends, however
+    /// it ends; nobody waits for that.
+    pub async fn namespace(&self, hint: &str) -> Result<TestNamespace> {
+        TestNamespace::create(self.clone(), hint).await
+    }
+
+    /// The path of a kubeconfig with all rights, for programs under test.
+    pub fn kubeconfig(&self) -> Result<&Path> {
+        Ok(&self.facts("a kubeconfig file of its own")?.kubeconfig)
+    }
+
+    /// Installs custom resource definitions and returns when the API serves them.
+    ///
+    /// On the shared control plane a definition that is there with another content
+    /// is refused: others use it.
+    pub async fn install_crds(&self, definitions: &[CustomResourceDefinition]) -> Result<()> {
+        let may_replace = !matches!(self.inner.place, Place::Local { private: false, .. });
+        crds::install(&self.client(), definitions, may_replace).await
+    }
+
+    /// The requests that the API server has seen.
+    pub fn requests(&self) -> Result<AuditLog> {
+        Ok(AuditLog::new(&self.facts("an audit log")?.audit_log))
+    }
+
+    /// What and where the control plane is; [`Error::NotRun`] if it is somebody
+    /// else's, which has no `needs`.
+    pub fn facts(&self, needs: &str) -> Result<&Facts> {
+        match &self.inner.place {
+            Place::Local { plane, .. } => Ok(plane.facts()),
+            Place::Elsewhere { context } => Err(Error::NotRun {
+                needs: needs.to_owned(),
+                has: format!("WINDLASS_TEST_CONTEXT={context} names a cluster without it"),
+            }),
+        }
+    }
+
+    /// The line to the supervisor, where there is one.
+    pub(crate) fn plane(&self) -> Option<&Arc<ControlPlane>> {
+        match &self.inner.place {
+            Place::Local { plane, .. } => Some(plane),
+            Place::Elsewhere { .. } => None,
+        }
+    }
+}
+
+/// A control plane of one's own. It is a [`TestEnv`], and its components can be
+/// stopped. Ends when it is dropped.
+pub struct PrivateEnv {
+    env: TestEnv,
+    /// Held while it runs; the kernel lets go with the process.
+    _turn: File,
+}
+
+impl Deref for PrivateEnv {
+    type Target = TestEnv;
+
+    fn deref(&self) -> &TestEnv {
+        &self.env
+    }
+}
+
+impl PrivateEnv {
+    /// Kills the API server, starts it again and waits until it answers.
+    ///
+    /// Watches break; and since its watch cache starts empty, a watch from a
+    /// resourceVersion of before is answered with 410.
+    pub async fn restart_api_server(&self) -> Result<()> {
+        self.act(Component::ApiServer, Action::Restart).await
+    }
+
+    /// Kills a component. It stays away until it is started.
+    pub async fn stop(&self, component: Component) -> Result<()> {
+        self.act(component, Action::Stop).await
+    }
+
+    /// Starts a component that was stopped.
+    pub async fn start(&self, component: Component) -> Result<()> {
+        self.act(component, Action::Start).await
+    }
+
+    /// Freezes a component: it holds its connections and does nothing.
+    pub async fn pause(&self, component: Component) -> Result<()> {
+        self.act(component, Action::Pause).await
+    }
+
+    /// Lets a frozen component go on.
+    pub async fn resume(&self, component: Component) -> Result<()> {
+        self.act(component, Action::Continue).await
+    }
+
+    async fn act(&self, component: Component, action: Action) -> Result<()> {
+        match self.env.plane() {
+            Some(plane) => {
+                let plane = Arc::clone(plane);
+                blocking(move || plane.act(component, action)).await
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Which cluster the user named, if any.
+fn named_cluster() -> Result<Option<String>> {
+    let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+    decide_cluster(set("WINDLASS_TEST_CONTEXT"), set("USE_EXISTING_CLUSTER").as_deref())
+}
+
+fn decide_cluster(context: Option<String>, existing: Option<&str>) -> Result<Option<String>> {
+    match (context, existing) {
+        (None, Some("true")) => Err(Error::UnnamedCluster),
+        (context, _) => Ok(context),
+    }
+}
+
+/// Waits until no other private control plane runs.
+fn take_turn() -> Result<File> {
+    let path: PathBuf = dirs::run()?.join("private.turn");
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(Error::file(&path))?;
+    file.lock().map_err(Error::file(&path))?;
+    Ok(file)
+}
+
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(Error::Start(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn envtests_variable_alone_is_refused_with_the_remedy() {
+        let error = decide_cluster(None, Some("true")).unwrap_err();
+        assert!(error.to_string().contains("WINDLASS_TEST_CONTEXT=<context>"), "{error}");
+    }
+
+    #[test]
+    fn a_named_context_is_used_with_and_without_envtests_variable() {
+        for existing in [None, Some("true")] {
+            assert_eq!(decide_cluster(Some("c".to_owned()), existing).unwrap().as_deref(), Some("c"));
+        }
+        assert_eq!(decide_cluster(None, Some("false")).unwrap(), None);
+    }
+}
