@@ -30,9 +30,7 @@ pub struct AlreadySet;
 /// For programs; a library leaves it to them.
 pub fn init(format: Format) -> Result<(), AlreadySet> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    subscriber(format, filter, std::io::stderr)
-        .try_init()
-        .map_err(|_| AlreadySet)
+    subscriber(format, filter, std::io::stderr).try_init().map_err(|_| AlreadySet)
 }
 
 fn subscriber<W>(format: Format, filter: EnvFilter, writer: W) -> impl tracing::Subscriber + Send + Sync
@@ -50,19 +48,11 @@ where
                 .with_writer(writer);
             (Some(layer), None)
         }
-        Format::Pretty => (
-            None,
-            Some(
-                tracing_subscriber::fmt::layer()
-                    .with_target(false)
-                    .with_writer(writer),
-            ),
-        ),
+        Format::Pretty => {
+            (None, Some(tracing_subscriber::fmt::layer().with_target(false).with_writer(writer)))
+        }
     };
-    tracing_subscriber::registry()
-        .with(filter)
-        .with(json)
-        .with(pretty)
+    tracing_subscriber::registry().with(filter).with(json).with(pretty)
 }
 
 #[cfg(test)]
@@ -112,16 +102,10 @@ mod tests {
             let text = lines(Format::Json, filter);
             assert_eq!(text.lines().count(), 1, "{text}");
             let line: serde_json::Value = serde_json::from_str(&text).unwrap();
-            assert_eq!(
-                (&line["message"], &line["replicas"]),
-                (&"scaled".into(), &3.into())
-            );
+            assert_eq!((&line["message"], &line["replicas"]), (&"scaled".into(), &3.into()));
             let span = &line["spans"][0];
             assert_eq!(span["object"], "shop/web");
-            assert_eq!(
-                (&span["controller"], &span["reconcile_id"]),
-                (&"foo".into(), &"1f".into())
-            );
+            assert_eq!((&span["controller"], &span["reconcile_id"]), (&"foo".into(), &"1f".into()));
         }
     }
 

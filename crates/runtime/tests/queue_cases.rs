@@ -11,10 +11,7 @@ use windlass_runtime::queue::{Add, Backoff, Item, Next, PRIORITIES_COUNTED, Prio
 const HOUR: Duration = Duration::from_hours(1);
 
 fn queue() -> Queue<&'static str> {
-    Queue::new(Backoff {
-        jitter: 0.0,
-        ..Backoff::default()
-    })
+    Queue::new(Backoff { jitter: 0.0, ..Backoff::default() })
 }
 
 fn at(priority: i32) -> Add {
@@ -109,10 +106,7 @@ async fn pq7_retains_the_highest_priority() {
     queue.add("foo", at(2));
     let foo = next(&queue).await;
     assert_eq!(foo.priority(), Priority(2));
-    assert_eq!(
-        queue.stats().depth.iter().collect::<Vec<_>>(),
-        [(Priority(1), 0), (Priority(2), 0)]
-    );
+    assert_eq!(queue.stats().depth.iter().collect::<Vec<_>>(), [(Priority(1), 0), (Priority(2), 0)]);
     foo.finish(Next::Forget);
     assert!(is_idle(&queue));
 }
@@ -133,10 +127,7 @@ async fn pq9_a_raised_priority_passes_the_lower_ones() {
         queue.add(key, at(0));
     }
     queue.add("baz", at(1));
-    assert_eq!(
-        (pass(&queue).await, pass(&queue).await, pass(&queue).await),
-        ("baz", "foo", "bar")
-    );
+    assert_eq!((pass(&queue).await, pass(&queue).await, pass(&queue).await), ("baz", "foo", "bar"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -174,11 +165,7 @@ async fn storm(producers: usize, keys: usize, consumers: usize) -> Vec<usize> {
         let (queue, running, runs) = (queue.clone(), Arc::clone(&running), Arc::clone(&runs));
         tokio::spawn(async move {
             while let Some(item) = queue.get().await {
-                assert!(
-                    running.lock().insert(*item.key()),
-                    "{} was handed out twice",
-                    item.key()
-                );
+                assert!(running.lock().insert(*item.key()), "{} was handed out twice", item.key());
                 tokio::task::yield_now().await;
                 runs.lock()[*item.key()] += 1;
                 assert!(running.lock().remove(item.key()));
@@ -193,14 +180,7 @@ async fn storm(producers: usize, keys: usize, consumers: usize) -> Vec<usize> {
             for n in 0..keys {
                 let key = (n * 7 + producer * 13) % keys;
                 let after = Duration::from_micros(if n % 3 == 0 { 0 } else { (n % 900) as u64 });
-                queue.add(
-                    key,
-                    Add {
-                        after,
-                        priority: Priority((n % 5) as i32),
-                        fresh: n % 11 == 0,
-                    },
-                );
+                queue.add(key, Add { after, priority: Priority((n % 5) as i32), fresh: n % 11 == 0 });
                 assert!(queue.stats().depth.total() <= keys);
             }
         })
@@ -321,10 +301,7 @@ async fn pq23_delayed_items_come_in_the_order_in_which_they_fall_due() {
     for (key, minutes) in [("third", 3), ("first", 1), ("second", 2)] {
         queue.add(key, Add::after(Duration::from_mins(minutes)));
     }
-    assert_eq!(
-        (pass(&queue).await, pass(&queue).await, pass(&queue).await),
-        ("first", "second", "third")
-    );
+    assert_eq!((pass(&queue).await, pass(&queue).await, pass(&queue).await), ("first", "second", "third"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -418,28 +395,18 @@ async fn pq29_priorities_are_counted_by_themselves_up_to_a_limit() {
         queue.add(priority, at(priority));
     }
     let depth = queue.stats().depth;
-    assert_eq!(
-        (depth.iter().count(), depth.beyond(), depth.total()),
-        (PRIORITIES_COUNTED, Some(1), 26)
-    );
+    assert_eq!((depth.iter().count(), depth.beyond(), depth.total()), (PRIORITIES_COUNTED, Some(1), 26));
 }
 
 #[tokio::test(start_paused = true)]
 async fn d7_keys_that_fail_together_do_not_wait_for_each_other_nor_does_a_healthy_key() {
-    let queue: Queue<usize> = Queue::new(Backoff {
-        jitter: 0.0,
-        ..Backoff::default()
-    });
+    let queue: Queue<usize> = Queue::new(Backoff { jitter: 0.0, ..Backoff::default() });
     for round in 0..4 {
         if round == 0 {
             (0..10_000).for_each(|key| queue.add(key, Add::now()));
         }
         for _ in 0..10_000 {
-            queue
-                .get()
-                .await
-                .expect("open")
-                .finish(Next::Retry { at_most: None });
+            queue.get().await.expect("open").finish(Next::Retry { at_most: None });
         }
     }
     // Four failures of each of ten thousand keys cost 5 + 10 + 20 ms; a shared bucket would have cost an hour.
@@ -494,11 +461,7 @@ async fn what_a_run_asked_for_is_replaced_by_what_a_later_run_asks_for() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_before_the_backoff_has_ended_is_neither_counted_nor_does_it_move_the_retry() {
-    let queue = Queue::new(Backoff {
-        base: Duration::from_secs(8),
-        jitter: 0.0,
-        ..Backoff::default()
-    });
+    let queue = Queue::new(Backoff { base: Duration::from_secs(8), jitter: 0.0, ..Backoff::default() });
     let fail = Next::Retry { at_most: None };
     queue.add("foo", Add::now());
     next(&queue).await.finish(fail);
@@ -623,9 +586,6 @@ async fn what_runs_now_shows_as_unfinished_work() {
     let _bar = next(&queue).await;
     advance(Duration::from_secs(1)).await;
     let stats = queue.stats();
-    assert_eq!(
-        (stats.unfinished, stats.longest_running),
-        (Duration::from_secs(4), Duration::from_secs(3))
-    );
+    assert_eq!((stats.unfinished, stats.longest_running), (Duration::from_secs(4), Duration::from_secs(3)));
     assert!((stats.queue_time.sum() - 2.0).abs() < 1e-9);
 }

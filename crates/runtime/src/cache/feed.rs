@@ -16,24 +16,14 @@ pub(crate) struct Feed<S> {
 impl<S: Shape> Feed<S> {
     pub(crate) fn new() -> Self {
         let view = Arc::new(View::new(Keep::default(), || {}));
-        Self {
-            weak: Arc::downgrade(&view),
-            view: parking_lot::Mutex::new(Some(view)),
-        }
+        Self { weak: Arc::downgrade(&view), view: parking_lot::Mutex::new(Some(view)) }
     }
 
     /// A reader. The feed itself lets go of the view, so that only readers keep it.
     pub(crate) fn reader(&self) -> Reader<S> {
         let view = self.view();
         self.view.lock().take();
-        let state = view.state();
-        Reader::new(
-            vec![Part {
-                namespace: None,
-                view,
-            }],
-            state,
-        )
+        Reader::new(vec![Part { namespace: None, view }])
     }
 
     pub(crate) fn list(&self, objects: &[serde_json::Value], version: u64) {
@@ -42,8 +32,7 @@ impl<S: Shape> Feed<S> {
         for object in objects {
             view.listed(object.to_string().as_bytes()).unwrap();
         }
-        view.end_list(&ResourceVersion::from(version.to_string().as_str()))
-            .unwrap();
+        view.end_list(&ResourceVersion::from(version.to_string().as_str())).unwrap();
     }
 
     pub(crate) fn apply(&self, object: &serde_json::Value) {

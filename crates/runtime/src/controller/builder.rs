@@ -57,11 +57,7 @@ impl Controller {
     pub fn for_<S: Shape>(watch: impl Into<Watch<S>>) -> Builder<Owning> {
         let resource = S::resource();
         let watch = watch.into();
-        let source = Wired {
-            forgiving: watch.forgives(),
-            watch,
-            mapping: itself(),
-        };
+        let source = Wired { forgiving: watch.forgives(), watch, mapping: itself() };
         let mut builder = Builder::new(resource.kind.to_lowercase(), Owning(resource));
         builder.sources.push(Box::new(source));
         builder
@@ -126,10 +122,7 @@ impl<O> Builder<O> {
 
     /// Its name in logs and metrics. No two controllers of a manager have the same.
     pub fn name(self, name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            ..self
-        }
+        Self { name: name.into(), ..self }
     }
 
     /// How many keys are reconciled at the same time. Default: 1.
@@ -140,10 +133,7 @@ impl<O> Builder<O> {
     /// How long a reconcile may take before it is cancelled and retried; `None`: for ever. Default: five minutes, far
     /// more than a reconcile should take, so that one that hangs does not hold its worker for good.
     pub fn deadline(self, deadline: impl Into<Option<Duration>>) -> Self {
-        Self {
-            deadline: deadline.into(),
-            ..self
-        }
+        Self { deadline: deadline.into(), ..self }
     }
 
     /// How failing keys are retried.
@@ -166,50 +156,20 @@ impl<O> Builder<O> {
         let (controller, reconciler, deadline) = (Arc::clone(&name), Arc::new(reconciler), self.deadline);
         let work = Box::new(move |queue, metrics| -> futures::future::BoxFuture<'static, ()> {
             let (controller, reconciler) = (Arc::clone(&controller), Arc::clone(&reconciler));
-            Box::pin(
-                Worker {
-                    controller,
-                    reconciler,
-                    queue,
-                    deadline,
-                    metrics,
-                }
-                .work(),
-            )
+            Box::pin(Worker { controller, reconciler, queue, deadline, metrics }.work())
         });
-        let Self {
-            sources,
-            channels,
-            workers,
-            backoff,
-            ..
-        } = self;
-        Ok(Controller {
-            inner: Arc::new(Inner {
-                name,
-                sources,
-                channels,
-                workers,
-                backoff,
-                work,
-            }),
-        })
+        let Self { sources, channels, workers, backoff, .. } = self;
+        Ok(Controller { inner: Arc::new(Inner { name, sources, channels, workers, backoff, work }) })
     }
 
     fn follow<S: Shape>(mut self, watch: Watch<S>, mapping: Mapping<S>) -> Self {
-        self.sources.push(Box::new(Wired {
-            watch,
-            mapping,
-            forgiving: false,
-        }));
+        self.sources.push(Box::new(Wired { watch, mapping, forgiving: false }));
         self
     }
 }
 
 impl<O> std::fmt::Debug for Builder<O> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Builder")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
+        f.debug_struct("Builder").field("name", &self.name).finish_non_exhaustive()
     }
 }

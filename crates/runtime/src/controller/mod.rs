@@ -130,9 +130,7 @@ pub struct WorkerLost {
 
 impl fmt::Debug for Controller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Controller")
-            .field("name", &self.inner.name)
-            .finish_non_exhaustive()
+        f.debug_struct("Controller").field("name", &self.inner.name).finish_non_exhaustive()
     }
 }
 
@@ -172,11 +170,8 @@ impl Inner {
         for channel in &self.channels {
             helpers.spawn(Borrowed::from(channel).forward(queue.clone()));
         }
-        let subscriptions: Vec<_> = self
-            .sources
-            .iter()
-            .map(|source| source.subscribe(queue.clone(), own.clone()))
-            .collect();
+        let subscriptions: Vec<_> =
+            self.sources.iter().map(|source| source.subscribe(queue.clone(), own.clone())).collect();
         for source in &self.sources {
             helpers.spawn(say(source.resource(), source.is_optional(), source.state()).in_current_span());
         }
@@ -229,10 +224,7 @@ impl Inner {
             },
             Some(Ok(())) | None => "its queue was shut down".to_owned(),
         };
-        WorkerLost {
-            controller: Arc::clone(&self.name),
-            reason,
-        }
+        WorkerLost { controller: Arc::clone(&self.name), reason }
     }
 }
 
@@ -270,10 +262,7 @@ struct Borrowed {
 
 impl From<&Channel> for Borrowed {
     fn from(channel: &Channel) -> Self {
-        Self {
-            channel: Arc::clone(channel),
-            receiver: channel.lock().take(),
-        }
+        Self { channel: Arc::clone(channel), receiver: channel.lock().take() }
     }
 }
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use kube::core::Status;
 
+use crate::client::ClientError;
+
 /// How a reconcile that succeeded ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the controller needs to know"]
@@ -64,26 +66,17 @@ pub struct Error {
 impl Error {
     /// A failure that may be gone next time.
     pub fn transient(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self {
-            class: Class::Transient,
-            source: source.into(),
-        }
+        Self { class: Class::Transient, source: source.into() }
     }
 
     /// A failure because something changed under our hands.
     pub fn conflict(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self {
-            class: Class::Conflict,
-            source: source.into(),
-        }
+        Self { class: Class::Conflict, source: source.into() }
     }
 
     /// A failure that stays until something changes.
     pub fn terminal(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self {
-            class: Class::Terminal,
-            source: source.into(),
-        }
+        Self { class: Class::Terminal, source: source.into() }
     }
 
     /// Its class.
@@ -99,15 +92,8 @@ impl Error {
 
 impl<E: StdError + Send + Sync + 'static> From<E> for Error {
     fn from(error: E) -> Self {
-        let class = if chain(&error).any(is_conflict) {
-            Class::Conflict
-        } else {
-            Class::Transient
-        };
-        Self {
-            class,
-            source: Box::new(error),
-        }
+        let class = if chain(&error).any(is_conflict) { Class::Conflict } else { Class::Transient };
+        Self { class, source: Box::new(error) }
     }
 }
 
@@ -138,30 +124,31 @@ impl fmt::Debug for Error {
 }
 
 fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
-    std::iter::successors(Some(error), |error: &&'a (dyn StdError + 'static)| {
-        (*error).source()
-    })
+    std::iter::successors(Some(error), |error: &&'a (dyn StdError + 'static)| (*error).source())
 }
 
 fn is_conflict(error: &(dyn StdError + 'static)) -> bool {
-    let status = error
-        .downcast_ref::<Status>()
-        .or_else(|| error.downcast_ref::<Box<Status>>().map(|status| &**status));
+    if let Some(error) = error.downcast_ref::<ClientError>() {
+        return error.is_conflict() || error.is_already_exists();
+    }
+    let status = error.downcast_ref::<Status>();
+    let status = status.or_else(|| error.downcast_ref::<Box<Status>>().map(|status| &**status));
     status.is_some_and(|status| status.code == 409)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::{Failure, Operation};
+    use crate::resource::ResourceType;
+    use k8s_openapi::api::core::v1::ConfigMap;
 
     #[derive(Debug, thiserror::Error)]
     #[error("could not apply the ConfigMap")]
     struct Wrapped(#[source] kube::Error);
 
     fn api(code: u16, reason: &str) -> kube::Error {
-        kube::Error::Api(Box::new(
-            Status::failure("the server said no", reason).with_code(code),
-        ))
+        kube::Error::Api(Box::new(Status::failure("the server said no", reason).with_code(code)))
     }
 
     fn by_question_mark(error: impl StdError + Send + Sync + 'static) -> Error {
@@ -175,22 +162,24 @@ mod tests {
     #[test]
     fn the_question_mark_finds_a_conflict_however_deep() {
         assert_eq!(by_question_mark(api(409, "Conflict")).class(), Class::Conflict);
-        assert_eq!(
-            by_question_mark(Wrapped(api(409, "AlreadyExists"))).class(),
-            Class::Conflict
-        );
-        assert_eq!(
-            by_question_mark(Wrapped(api(500, "InternalError"))).class(),
-            Class::Transient
-        );
+        assert_eq!(by_question_mark(Wrapped(api(409, "AlreadyExists"))).class(), Class::Conflict);
+        assert_eq!(by_question_mark(Wrapped(api(500, "InternalError"))).class(), Class::Transient);
+    }
+
+    #[test]
+    fn a_conflict_that_our_client_met_is_one() {
+        let error = |failure| {
+            let operation = Operation { verb: "apply", resource: ResourceType::of::<ConfigMap>(), key: None };
+            by_question_mark(ClientError::new(operation, failure, "")).class()
+        };
+        assert_eq!(error(Failure::Conflict), Class::Conflict);
+        assert_eq!(error(Failure::AlreadyExists), Class::Conflict);
+        assert_eq!(error(Failure::Forbidden), Class::Transient);
     }
 
     #[test]
     fn a_conflict_by_its_text_only_is_none() {
-        assert_eq!(
-            by_question_mark(std::io::Error::other("409 Conflict")).class(),
-            Class::Transient
-        );
+        assert_eq!(by_question_mark(std::io::Error::other("409 Conflict")).class(), Class::Transient);
     }
 
     #[test]

@@ -44,10 +44,7 @@ impl<S: Shape> Predicate<S> {
     /// Whether the change passes.
     pub fn admits(&self, change: &Change<S>) -> bool {
         let forms = [change.new.as_deref(), change.old.as_deref()];
-        forms
-            .into_iter()
-            .flatten()
-            .any(|form| (self.0)(form, change) != Some(false))
+        forms.into_iter().flatten().any(|form| (self.0)(form, change) != Some(false))
     }
 
     fn new(rule: impl Fn(&S, &Change<S>) -> Option<bool> + Send + Sync + 'static) -> Self {
@@ -57,16 +54,14 @@ impl<S: Shape> Predicate<S> {
 
 /// Passes updates of which `differ` says so: it gets the old and the new object.
 pub fn changed<S: Shape>(differ: impl Fn(&S, &S) -> bool + Send + Sync + 'static) -> Predicate<S> {
-    Predicate::new(
-        move |_: &S, change: &Change<S>| match (change.old.as_deref(), change.new.as_deref()) {
-            (Some(old), Some(new))
-                if old.meta().uid == new.meta().uid && old.meta().deleting == new.meta().deleting =>
-            {
-                Some(differ(old, new))
-            }
-            _ => None,
-        },
-    )
+    Predicate::new(move |_: &S, change: &Change<S>| match (change.old.as_deref(), change.new.as_deref()) {
+        (Some(old), Some(new))
+            if old.meta().uid == new.meta().uid && old.meta().deleting == new.meta().deleting =>
+        {
+            Some(differ(old, new))
+        }
+        _ => None,
+    })
 }
 
 /// Passes changes of objects that satisfy `test` before or after.
@@ -155,36 +150,19 @@ mod tests {
     }
 
     fn update(old: Arc<Object>, new: Arc<Object>) -> Change<Object> {
-        Change {
-            old: Some(old),
-            new: Some(new),
-            origin: Origin::Watch,
-        }
+        Change { old: Some(old), new: Some(new), origin: Origin::Watch }
     }
 
     fn goes() -> Change<Object> {
-        Change {
-            old: Some(object(1, "x", 1)),
-            new: None,
-            origin: Origin::Watch,
-        }
+        Change { old: Some(object(1, "x", 1)), new: None, origin: Origin::Watch }
     }
 
     fn comes() -> Change<Object> {
-        Change {
-            old: None,
-            new: Some(object(1, "x", 1)),
-            origin: Origin::Watch,
-        }
+        Change { old: None, new: Some(object(1, "x", 1)), origin: Origin::Watch }
     }
 
     fn comparing() -> Vec<Predicate<Object>> {
-        vec![
-            generation_changed(),
-            labels_changed(),
-            annotations_changed(),
-            resource_version_changed(),
-        ]
+        vec![generation_changed(), labels_changed(), annotations_changed(), resource_version_changed()]
     }
 
     #[test]
@@ -193,10 +171,7 @@ mod tests {
         let label = update(object(1, "x", 1), object(1, "y", 2));
         let nothing = update(object(1, "x", 1), object(1, "x", 1));
         let verdicts = |change: &Change<Object>| {
-            comparing()
-                .iter()
-                .map(|predicate| predicate.admits(change))
-                .collect::<Vec<_>>()
+            comparing().iter().map(|predicate| predicate.admits(change)).collect::<Vec<_>>()
         };
         assert_eq!(verdicts(&spec), [true, false, false, true]);
         assert_eq!(verdicts(&label), [false, true, false, true]);
@@ -215,11 +190,7 @@ mod tests {
                     !(one.clone() & !two),
                 ];
                 for predicate in combined {
-                    assert!(
-                        [comes(), goes(), begins.clone()]
-                            .iter()
-                            .all(|change| predicate.admits(change))
-                    );
+                    assert!([comes(), goes(), begins.clone()].iter().all(|change| predicate.admits(change)));
                 }
             }
         }

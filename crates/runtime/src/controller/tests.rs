@@ -31,12 +31,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        Self {
-            runs: watch::Sender::default(),
-            metrics: Metrics::new(),
-            stopper: None,
-            task: None,
-        }
+        Self { runs: watch::Sender::default(), metrics: Metrics::new(), stopper: None, task: None }
     }
 
     fn reconciler(&self) -> impl Reconcile + use<> {
@@ -53,10 +48,7 @@ impl Bench {
         let (up, is_up) = watch::channel(false);
         self.stopper = Some(stopper);
         self.task = Some(tokio::spawn(async move {
-            controller
-                .run(&metrics, || drop(up.send_replace(true)), stop)
-                .await
-                .inspect(|()| drop(up))
+            controller.run(&metrics, || drop(up.send_replace(true)), stop).await.inspect(|()| drop(up))
         }));
         is_up
     }
@@ -110,10 +102,8 @@ fn missing() -> SyncState {
 async fn c4_no_reconcile_before_every_list_has_been_handled() {
     let (owners, children) = (Feed::<Owner>::new(), Feed::<Child>::new());
     let mut bench = Bench::new();
-    let controller = Controller::for_(owners.reader())
-        .owns(children.reader())
-        .build(bench.reconciler())
-        .unwrap();
+    let controller =
+        Controller::for_(owners.reader()).owns(children.reader()).build(bench.reconciler()).unwrap();
     bench.start(&controller);
     owners.list(&[object("web", 1)], 1);
     owners.state(&SyncState::Synced);
@@ -131,9 +121,7 @@ async fn c8_changes_of_the_kind_itself_of_what_it_owns_and_of_what_is_mapped_are
     let mut bench = Bench::new();
     let controller = Controller::for_(owners.reader())
         .owns(children.reader())
-        .watches(others.reader(), |other: &Child| {
-            [ObjectKey::namespaced("mapped", other.name())]
-        })
+        .watches(others.reader(), |other: &Child| [ObjectKey::namespaced("mapped", other.name())])
         .build(bench.reconciler())
         .unwrap();
     for feed in [&children, &others] {
@@ -184,10 +172,8 @@ async fn d10_a_missing_kind_holds_up_only_the_controller_that_needs_it_until_it_
     owners.state(&SyncState::Synced);
     children.state(&missing());
     let (mut needs, mut does_not) = (Bench::new(), Bench::new());
-    let needing = Controller::for_(owners.reader())
-        .owns(children.reader())
-        .build(needs.reconciler())
-        .unwrap();
+    let needing =
+        Controller::for_(owners.reader()).owns(children.reader()).build(needs.reconciler()).unwrap();
     let going_without = Controller::for_(owners.reader())
         .owns(Watch::of(&children.reader()).optional())
         .build(does_not.reconciler())
@@ -212,9 +198,7 @@ async fn d4_a_stop_is_obeyed_at_once_while_a_cache_cannot_sync() {
     let owners = Feed::<Owner>::new();
     owners.state(&missing());
     let mut bench = Bench::new();
-    let controller = Controller::for_(owners.reader())
-        .build(bench.reconciler())
-        .unwrap();
+    let controller = Controller::for_(owners.reader()).build(bench.reconciler()).unwrap();
     bench.start(&controller);
     settle().await;
     let began = tokio::time::Instant::now();
@@ -253,10 +237,7 @@ async fn b5_a_controller_without_a_kind_lives_from_channels_and_from_what_is_map
     let (sender, receiver) = mpsc::channel(8);
     sender.send(ObjectKey::cluster("before-the-start")).await.unwrap();
     let mut bench = Bench::new();
-    let controller = Controller::named("outside")
-        .channel(receiver)
-        .build(bench.reconciler())
-        .unwrap();
+    let controller = Controller::named("outside").channel(receiver).build(bench.reconciler()).unwrap();
     bench.start(&controller);
     bench.reconciled("before-the-start", 1).await;
     bench.stop().await.unwrap();
@@ -266,10 +247,7 @@ async fn b5_a_controller_without_a_kind_lives_from_channels_and_from_what_is_map
     bench.reconciled("between", 1).await;
     drop(sender);
     settle().await;
-    assert!(
-        !bench.task.as_ref().unwrap().is_finished(),
-        "a closed channel is no error"
-    );
+    assert!(!bench.task.as_ref().unwrap().is_finished(), "a closed channel is no error");
     bench.stop().await.unwrap();
 }
 
@@ -333,11 +311,7 @@ async fn a_new_spec_makes_past_failures_void_unless_told_otherwise() {
         let count = attempts.clone();
         let mut bench = Bench::new();
         let watch = Watch::of(&owners.reader());
-        let backoff = Backoff {
-            base: Duration::from_secs(1),
-            jitter: 0.0,
-            ..Backoff::default()
-        };
+        let backoff = Backoff { base: Duration::from_secs(1), jitter: 0.0, ..Backoff::default() };
         let controller = Controller::for_(if keep { watch.keep_backoff() } else { watch })
             .backoff(backoff)
             .build(move |_| {
@@ -355,11 +329,7 @@ async fn a_new_spec_makes_past_failures_void_unless_told_otherwise() {
         attempts.wait_for(|attempts| *attempts == 4).await.unwrap();
         let began = tokio::time::Instant::now();
         attempts.wait_for(|attempts| *attempts == 5).await.unwrap();
-        assert_eq!(
-            began.elapsed().as_secs_f64().round() as u64,
-            expected,
-            "keep: {keep}"
-        );
+        assert_eq!(began.elapsed().as_secs_f64().round() as u64, expected, "keep: {keep}");
         bench.stop().await.unwrap();
     }
 }
@@ -380,20 +350,11 @@ async fn d13_the_watch_ends_with_the_controller_and_its_last_reader() {
 fn b1_to_b4_what_would_never_run_is_an_error_and_the_rest_cannot_be_written() {
     let reconciler = |_: ObjectKey| async { Ok(Outcome::Done) };
     let owners = Feed::<Owner>::new().reader();
-    assert_eq!(
-        Controller::named("x").build(reconciler).unwrap_err(),
-        BuildError::Deaf("x".into())
-    );
-    assert_eq!(
-        Controller::for_(&owners).name("").build(reconciler).unwrap_err(),
-        BuildError::Unnamed
-    );
+    assert_eq!(Controller::named("x").build(reconciler).unwrap_err(), BuildError::Deaf("x".into()));
+    assert_eq!(Controller::for_(&owners).name("").build(reconciler).unwrap_err(), BuildError::Unnamed);
     let idle = Controller::for_(&owners).workers(0).build(reconciler);
     assert_eq!(idle.unwrap_err(), BuildError::Idle("deployment".into()));
-    assert_eq!(
-        Controller::for_(&owners).build(reconciler).unwrap().name(),
-        "deployment"
-    );
+    assert_eq!(Controller::for_(&owners).build(reconciler).unwrap().name(), "deployment");
 }
 
 #[tokio::test]

@@ -30,12 +30,7 @@ pub struct Watch<S> {
 impl<S: Shape> Watch<S> {
     /// Follows what a reader reads.
     pub fn of(reader: &Reader<S>) -> Self {
-        Self {
-            reader: reader.clone(),
-            predicate: None,
-            optional: false,
-            keeps_backoff: false,
-        }
+        Self { reader: reader.clone(), predicate: None, optional: false, keeps_backoff: false }
     }
 
     /// Only changes that pass. Said twice, both must.
@@ -44,18 +39,12 @@ impl<S: Shape> Watch<S> {
             Some(other) => other & predicate,
             None => predicate,
         };
-        Self {
-            predicate: Some(predicate),
-            ..self
-        }
+        Self { predicate: Some(predicate), ..self }
     }
 
     /// The controller works without this kind: its CRD may be missing or come later. When it comes, it is followed.
     pub fn optional(self) -> Self {
-        Self {
-            optional: true,
-            ..self
-        }
+        Self { optional: true, ..self }
     }
 
     /// Keeps the backoff of a failing key when its spec changes.
@@ -63,10 +52,7 @@ impl<S: Shape> Watch<S> {
     /// Otherwise, for the kind that a controller is [for](super::Controller::for_), a new spec (or a new object of an
     /// old name) makes past failures void: it is reconciled at once either way, and should that fail, retried soon.
     pub fn keep_backoff(self) -> Self {
-        Self {
-            keeps_backoff: true,
-            ..self
-        }
+        Self { keeps_backoff: true, ..self }
     }
 
     pub(super) fn forgives(&self) -> bool {
@@ -160,16 +146,9 @@ impl<S: Shape> Source for Wired<S> {
 
 /// Both forms are mapped: who was concerned before must learn that it no longer is.
 fn send<S: Shape>(change: &Change<S>, mapping: &Mapping<S>, forgiving: bool, queue: &Queue<ObjectKey>) {
-    let add = Add {
-        priority: priority(change),
-        fresh: forgiving && spec_changed(change),
-        ..Add::now()
-    };
+    let add = Add { priority: priority(change), fresh: forgiving && spec_changed(change), ..Add::now() };
     let mut sent: Option<ObjectKey> = None;
-    for form in [change.new.as_deref(), change.old.as_deref()]
-        .into_iter()
-        .flatten()
-    {
+    for form in [change.new.as_deref(), change.old.as_deref()].into_iter().flatten() {
         mapping(form, &mut |key| {
             // Nearly always both forms name the same one key: spare the queue the second.
             if sent.as_ref() != Some(&key) {
@@ -243,10 +222,7 @@ mod tests {
     #[test]
     fn a_cluster_scoped_owner_has_no_namespace() {
         let nodes = owners::<Object>(ResourceType::of::<Node>(), false);
-        assert_eq!(
-            keys(&nodes, &owned(&json!([owner("v1", "Node", "n-1", true)]))),
-            ["n-1"]
-        );
+        assert_eq!(keys(&nodes, &owned(&json!([owner("v1", "Node", "n-1", true)]))), ["n-1"]);
     }
 
     #[tokio::test]
@@ -257,12 +233,7 @@ mod tests {
             new: Some(owned(&json!([owner("apps/v1", "Deployment", "after", true)]))),
             origin: Origin::Watch,
         };
-        send(
-            &change,
-            &owners(ResourceType::of::<Deployment>(), false),
-            false,
-            &queue,
-        );
+        send(&change, &owners(ResourceType::of::<Deployment>(), false), false, &queue);
         let (one, two) = (queue.get().await.unwrap(), queue.get().await.unwrap());
         assert_eq!(
             (one.key().to_string(), two.key().to_string()),
@@ -283,11 +254,7 @@ mod tests {
         assert_eq!(priority(&change(None, Origin::Relist)), Priority::NORMAL);
         assert_eq!(priority(&change(Some(&object), Origin::Relist)), Priority::LOW);
         assert_eq!(
-            priority(&Change {
-                old: Some(object.clone()),
-                new: None,
-                origin: Origin::Relist
-            }),
+            priority(&Change { old: Some(object.clone()), new: None, origin: Origin::Relist }),
             Priority::NORMAL
         );
     }

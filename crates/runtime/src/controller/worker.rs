@@ -83,12 +83,7 @@ fn judge(ending: &Ending) -> (Next, ReconcileResult) {
         Ending::Returned(Ok(Outcome::After(delay))) => (Next::After(*delay), ReconcileResult::RequeueAfter),
         Ending::Returned(Err(error)) => match error.class() {
             Class::Transient => (Next::Retry { at_most: None }, ReconcileResult::Error),
-            Class::Conflict => (
-                Next::Retry {
-                    at_most: Some(CONFLICT_WAIT),
-                },
-                ReconcileResult::Requeue,
-            ),
+            Class::Conflict => (Next::Retry { at_most: Some(CONFLICT_WAIT) }, ReconcileResult::Requeue),
             Class::Terminal => (Next::Forget, ReconcileResult::TerminalError),
         },
         Ending::Panicked(_) => (Next::Retry { at_most: None }, ReconcileResult::Panic),
@@ -144,11 +139,7 @@ impl std::fmt::Display for ReconcileId {
         use std::hash::{BuildHasher, RandomState};
         use std::sync::OnceLock;
         static PROCESS: OnceLock<RandomState> = OnceLock::new();
-        write!(
-            f,
-            "{:016x}",
-            PROCESS.get_or_init(RandomState::new).hash_one(self.0)
-        )
+        write!(f, "{:016x}", PROCESS.get_or_init(RandomState::new).hash_one(self.0))
     }
 }
 
@@ -165,10 +156,7 @@ mod tests {
         script: Vec<fn() -> Result<Outcome, Error>>,
     ) -> (Vec<u128>, String) {
         let metrics = Metrics::new();
-        let queue = Queue::new(Backoff {
-            jitter: 0.0,
-            ..Backoff::default()
-        });
+        let queue = Queue::new(Backoff { jitter: 0.0, ..Backoff::default() });
         let began = Instant::now();
         let calls = Arc::new(Mutex::new(Vec::new()));
         let reconciler = {
@@ -213,10 +201,8 @@ mod tests {
     }
 
     fn line(text: &str, start: &str) -> u64 {
-        let line = text
-            .lines()
-            .find(|line| line.starts_with(start))
-            .unwrap_or_else(|| panic!("{start} in {text}"));
+        let line =
+            text.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{start} in {text}"));
         line.rsplit_once(' ').unwrap().1.parse().unwrap()
     }
 
@@ -225,46 +211,22 @@ mod tests {
         let (calls, text) = times(None, vec![transient, transient, transient, done]).await;
         assert_eq!(calls, [0, 5, 15, 35]);
         assert_eq!(
-            line(
-                &text,
-                "controller_runtime_reconcile_total{controller=\"test\",result=\"error\"}"
-            ),
+            line(&text, "controller_runtime_reconcile_total{controller=\"test\",result=\"error\"}"),
             3
         );
         assert_eq!(
-            line(
-                &text,
-                "controller_runtime_reconcile_total{controller=\"test\",result=\"success\"}"
-            ),
+            line(&text, "controller_runtime_reconcile_total{controller=\"test\",result=\"success\"}"),
             1
         );
-        assert_eq!(
-            line(
-                &text,
-                "controller_runtime_reconcile_errors_total{controller=\"test\"}"
-            ),
-            3
-        );
+        assert_eq!(line(&text, "controller_runtime_reconcile_errors_total{controller=\"test\"}"), 3);
     }
 
     #[tokio::test(start_paused = true)]
     async fn c10_a_terminal_error_is_not_retried() {
         let (calls, text) = times(None, vec![|| Err(Error::terminal("never"))]).await;
         assert_eq!(calls, [0]);
-        assert_eq!(
-            line(
-                &text,
-                "controller_runtime_terminal_reconcile_errors_total{controller=\"test\"}"
-            ),
-            1
-        );
-        assert_eq!(
-            line(
-                &text,
-                "controller_runtime_reconcile_errors_total{controller=\"test\"}"
-            ),
-            1
-        );
+        assert_eq!(line(&text, "controller_runtime_terminal_reconcile_errors_total{controller=\"test\"}"), 1);
+        assert_eq!(line(&text, "controller_runtime_reconcile_errors_total{controller=\"test\"}"), 1);
     }
 
     #[tokio::test(start_paused = true)]
@@ -280,52 +242,25 @@ mod tests {
         let waits: Vec<_> = calls.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(waits, [5, 10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000, 1000]);
         assert_eq!(
-            line(
-                &text,
-                "controller_runtime_reconcile_total{controller=\"test\",result=\"requeue\"}"
-            ),
+            line(&text, "controller_runtime_reconcile_total{controller=\"test\",result=\"requeue\"}"),
             12
         );
-        assert_eq!(
-            line(
-                &text,
-                "controller_runtime_reconcile_errors_total{controller=\"test\"}"
-            ),
-            0
-        );
+        assert_eq!(line(&text, "controller_runtime_reconcile_errors_total{controller=\"test\"}"), 0);
     }
 
     #[tokio::test(start_paused = true)]
     async fn c1_a_panic_is_an_error_of_its_key_and_the_worker_goes_on() {
         let (calls, text) = times(None, vec![|| panic!("boom"), done]).await;
         assert_eq!(calls, [0, 5]);
-        assert_eq!(
-            line(
-                &text,
-                "controller_runtime_reconcile_panics_total{controller=\"test\"}"
-            ),
-            1
-        );
-        assert_eq!(
-            line(
-                &text,
-                "controller_runtime_reconcile_errors_total{controller=\"test\"}"
-            ),
-            1
-        );
+        assert_eq!(line(&text, "controller_runtime_reconcile_panics_total{controller=\"test\"}"), 1);
+        assert_eq!(line(&text, "controller_runtime_reconcile_errors_total{controller=\"test\"}"), 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn c2_a_hanging_reconcile_is_cancelled_at_its_deadline_and_retried() {
         let (calls, text) = times(Some(Duration::from_secs(60)), vec![]).await;
         assert_eq!(calls, [0, 60_005]);
-        assert_eq!(
-            line(
-                &text,
-                "controller_runtime_reconcile_timeouts_total{controller=\"test\"}"
-            ),
-            1
-        );
+        assert_eq!(line(&text, "controller_runtime_reconcile_timeouts_total{controller=\"test\"}"), 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -108,10 +108,7 @@ pub struct ManagerError {
 impl fmt::Display for ManagerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let failures = self.failures.iter().map(ToString::to_string);
-        let overdue = self
-            .overdue
-            .iter()
-            .map(|part| format!("{part} did not stop within the grace time"));
+        let overdue = self.overdue.iter().map(|part| format!("{part} did not stop within the grace time"));
         f.write_str(&failures.chain(overdue).collect::<Vec<_>>().join("; "))
     }
 }
@@ -169,34 +166,27 @@ impl Manager {
 
     /// Adds a part.
     pub fn add(&mut self, stage: Stage, part: Part) -> Result<(), DuplicateName> {
-        if self
-            .parts
-            .values()
-            .flatten()
-            .any(|(other, _)| other.name == part.name)
-        {
+        if self.parts.values().flatten().any(|(other, _)| other.name == part.name) {
             return Err(DuplicateName(part.name));
         }
         let status = Status::new();
         let shown = status.clone();
         // A controller is not up on a standby, and that is as it should be: only its failures count.
         let on_leader = stage >= Stage::Election;
-        self.readiness
-            .check(part.name.clone(), move || match shown.get() {
-                State::Up => Health::Ready,
-                State::Failed(why) => Health::NotReady(format!("failed: {why}")),
-                State::Waiting | State::Starting if on_leader => {
-                    Health::Degraded("does not run here yet".into())
-                }
-                State::Waiting => Health::NotReady("not started".into()),
-                State::Starting => Health::NotReady("starting".into()),
-            });
+        self.readiness.check(part.name.clone(), move || match shown.get() {
+            State::Up => Health::Ready,
+            State::Failed(why) => Health::NotReady(format!("failed: {why}")),
+            State::Waiting | State::Starting if on_leader => Health::Degraded("does not run here yet".into()),
+            State::Waiting => Health::NotReady("not started".into()),
+            State::Starting => Health::NotReady("starting".into()),
+        });
         self.parts.entry(stage).or_default().push((part, status));
         Ok(())
     }
 
     /// Adds a cache: its watches start before anything that reads them.
     pub fn cache(&mut self, cache: &Cache) -> Result<(), DuplicateName> {
+        self.metrics.cache(cache);
         let cache = cache.clone();
         let part = Part::new("cache", move |context: Context| {
             let cache = cache.clone();
@@ -217,19 +207,10 @@ impl Manager {
         let name = format!("controller {}", controller.name());
         let part = Part::new(name.clone(), move |context: Context| {
             let (controller, metrics) = (controller.clone(), metrics.clone());
-            async move {
-                controller
-                    .run(&metrics, || context.ready(), context.stop.clone())
-                    .await
-            }
+            async move { controller.run(&metrics, || context.ready(), context.stop.clone()).await }
         });
         self.add(Stage::Controllers, part.on_failure(OnFailure::Restart))?;
-        for Followed {
-            resource,
-            optional,
-            state,
-        } in follows
-        {
+        for Followed { resource, optional, state } in follows {
             let check = format!("cache of {} for {name}", resource.group_resource());
             self.readiness.check(check, move || match &*state.borrow() {
                 SyncState::Synced => Health::Ready,
@@ -265,9 +246,7 @@ impl Manager {
 
     /// Like [`run`](Self::run), but stops when it is told to.
     pub async fn run_until(self, stop: Stop) -> Result<(), ManagerError> {
-        let Self {
-            parts, grace, phase, ..
-        } = self;
+        let Self { parts, grace, phase, .. } = self;
         let (report, mut failures) = mpsc::unbounded_channel();
         let mut error = ManagerError::default();
         let mut running: Vec<Running> = Vec::new();
@@ -307,25 +286,16 @@ impl Manager {
         }
         let deadline = Instant::now() + if at_once { Duration::ZERO } else { grace };
         for started in running.into_iter().rev() {
-            let last_call = if at_once && started.stage > Stage::Election {
-                Duration::ZERO
-            } else {
-                LAST_CALL
-            };
-            error
-                .overdue
-                .extend(started.stop(deadline.max(Instant::now() + last_call)).await);
+            let last_call =
+                if at_once && started.stage > Stage::Election { Duration::ZERO } else { LAST_CALL };
+            error.overdue.extend(started.stop(deadline.max(Instant::now() + last_call)).await);
         }
         drop(report);
         while let Ok(Failed { failure, .. }) = failures.try_recv() {
             tracing::error!(%failure, "a part failed while the process stopped");
             error.failures.push(failure);
         }
-        if error.failures.is_empty() && error.overdue.is_empty() {
-            Ok(())
-        } else {
-            Err(error)
-        }
+        if error.failures.is_empty() && error.overdue.is_empty() { Ok(()) } else { Err(error) }
     }
 }
 
@@ -346,12 +316,7 @@ struct Running {
 impl Running {
     fn start(stage: Stage, parts: Vec<(Part, Status)>, report: &mpsc::UnboundedSender<Failed>) -> Self {
         let (stopper, stop) = Stop::pair();
-        let names = Arc::new(Mutex::new(
-            parts
-                .iter()
-                .map(|(part, _)| part.name.clone())
-                .collect::<Vec<_>>(),
-        ));
+        let names = Arc::new(Mutex::new(parts.iter().map(|(part, _)| part.name.clone()).collect::<Vec<_>>()));
         let statuses = parts.iter().map(|(_, status)| status.clone()).collect();
         let mut tasks = JoinSet::new();
         for (part, status) in parts {
@@ -361,20 +326,11 @@ impl Running {
                 names.lock().retain(|name| *name != part.name);
                 if let Err(failure) = result {
                     // Nobody listens any more only after everything has ended.
-                    let _ = report.send(Failed {
-                        failure,
-                        on_failure: part.on_failure,
-                    });
+                    let _ = report.send(Failed { failure, on_failure: part.on_failure });
                 }
             });
         }
-        Self {
-            stage,
-            stopper,
-            statuses,
-            names,
-            tasks,
-        }
+        Self { stage, stopper, statuses, names, tasks }
     }
 
     async fn up(&self) {

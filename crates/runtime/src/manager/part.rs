@@ -17,11 +17,7 @@ use crate::queue::Backoff;
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// How failed parts are restarted.
-const RESTART: Backoff = Backoff {
-    base: Duration::from_secs(1),
-    cap: Duration::from_mins(1),
-    jitter: 0.2,
-};
+const RESTART: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_mins(1), jitter: 0.2 };
 
 /// What follows when a part fails. There is no "nothing": half a process that keeps silent is worse than none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,13 +138,8 @@ impl Part {
         loop {
             status.set(State::Starting);
             let began = Instant::now();
-            let context = Context {
-                stop: stop.clone(),
-                status: status.clone(),
-            };
-            let caught = AssertUnwindSafe(async { (self.run)(context).await })
-                .catch_unwind()
-                .await;
+            let context = Context { stop: stop.clone(), status: status.clone() };
+            let caught = AssertUnwindSafe(async { (self.run)(context).await }).catch_unwind().await;
             let error = match caught {
                 Ok(Ok(())) => {
                     status.set(State::Up);
@@ -159,16 +150,9 @@ impl Part {
             };
             status.set(State::Failed(error.to_string()));
             if self.on_failure != OnFailure::Restart || stop.is_requested() {
-                return Err(PartFailure {
-                    part: self.name.clone(),
-                    error,
-                });
+                return Err(PartFailure { part: self.name.clone(), error });
             }
-            failures = if began.elapsed() > RESTART.cap {
-                1
-            } else {
-                failures + 1
-            };
+            failures = if began.elapsed() > RESTART.cap { 1 } else { failures + 1 };
             let delay = RESTART.delay(failures, u64::from(began.elapsed().subsec_nanos()) << 32);
             tracing::error!(part = self.name, error = %error, ?delay, "a part failed and will be started again");
             tokio::select! {

@@ -40,10 +40,7 @@ impl fmt::Debug for Readiness {
 impl Readiness {
     /// Adds a check; one of the same name is replaced. It must not block.
     pub fn check(&self, name: impl Into<String>, ask: impl Fn() -> Health + Send + Sync + 'static) {
-        let check = Check {
-            name: name.into(),
-            ask: Arc::new(ask),
-        };
+        let check = Check { name: name.into(), ask: Arc::new(ask) };
         let mut checks = self.checks.write();
         match checks.iter_mut().find(|other| other.name == check.name) {
             Some(other) => *other = check,
@@ -58,10 +55,7 @@ impl Readiness {
         Report {
             checks: checks
                 .into_iter()
-                .map(|check| Checked {
-                    health: (check.ask)(),
-                    name: check.name,
-                })
+                .map(|check| Checked { health: (check.ask)(), name: check.name })
                 .collect(),
         }
     }
@@ -86,10 +80,7 @@ pub struct Checked {
 impl Report {
     /// Whether the process is ready: no check says that it is not.
     pub fn is_ready(&self) -> bool {
-        !self
-            .checks
-            .iter()
-            .any(|check| matches!(check.health, Health::NotReady(_)))
+        !self.checks.iter().any(|check| matches!(check.health, Health::NotReady(_)))
     }
 }
 
@@ -117,10 +108,7 @@ mod tests {
         readiness.check("b", || Health::Degraded("a bit slow".into()));
         assert!(readiness.report().is_ready());
         readiness.check("c", || Health::NotReady("no cache".into()));
-        assert_eq!(
-            readiness.report().to_string(),
-            "[+] a\n[~] b: a bit slow\n[-] c: no cache\nnot ready"
-        );
+        assert_eq!(readiness.report().to_string(), "[+] a\n[~] b: a bit slow\n[-] c: no cache\nnot ready");
         readiness.check("c", || Health::Ready);
         assert!(readiness.report().is_ready());
     }

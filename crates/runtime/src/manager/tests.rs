@@ -108,11 +108,7 @@ async fn d4_a_stop_is_obeyed_at_once_while_a_part_cannot_come_up() {
     let (stopper, stop) = Stop::pair();
     let readiness = manager.readiness().clone();
     let mut run = Box::pin(manager.run_until(stop));
-    assert!(
-        tokio::time::timeout(Duration::from_hours(1), &mut run)
-            .await
-            .is_err()
-    );
+    assert!(tokio::time::timeout(Duration::from_hours(1), &mut run).await.is_err());
     assert!(readiness.report().to_string().contains("[-] cache: starting"));
     let asked = Instant::now();
     stopper.request();
@@ -135,10 +131,7 @@ async fn m2_a_failed_part_stops_the_process_and_is_named_with_what_failed_while_
     manager.add(Stage::Everywhere, failing("webhook")).unwrap();
     let (_stopper, stop) = Stop::pair();
     let error = manager.run_until(stop).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "webhook failed: out of luck; cache failed: lost my notes"
-    );
+    assert_eq!(error.to_string(), "webhook failed: out of luck; cache failed: lost my notes");
     assert_eq!(diary.read().last().unwrap(), "admin is down");
 }
 
@@ -183,18 +176,13 @@ async fn a_failure_that_must_stop_at_once_leaves_no_grace_to_what_it_led() {
         tokio::time::sleep(Duration::from_secs(5)).await;
         Err(std::io::Error::other("the lease was lost"))
     });
-    manager
-        .add(Stage::Election, election.on_failure(OnFailure::StopAtOnce))
-        .unwrap();
+    manager.add(Stage::Election, election.on_failure(OnFailure::StopAtOnce)).unwrap();
     manager.add(Stage::Controllers, deaf("deaf")).unwrap();
     let (_stopper, stop) = Stop::pair();
     let began = Instant::now();
     let error = manager.run_until(stop).await.unwrap_err();
     assert_eq!(began.elapsed(), Duration::from_secs(5));
-    assert_eq!(
-        (error.failures.len(), error.overdue),
-        (1, vec!["deaf".to_owned()])
-    );
+    assert_eq!((error.failures.len(), error.overdue), (1, vec!["deaf".to_owned()]));
     assert_eq!(diary.read().last().unwrap(), "admin is down");
 }
 
@@ -215,20 +203,12 @@ async fn a_part_that_may_be_restarted_is_with_backoff_and_readiness_says_so() {
         }
     });
     let mut manager = Manager::new();
-    manager
-        .add(Stage::Controllers, part.on_failure(OnFailure::Restart))
-        .unwrap();
+    manager.add(Stage::Controllers, part.on_failure(OnFailure::Restart)).unwrap();
     let (stopper, stop) = Stop::pair();
     let readiness = manager.readiness().clone();
     let began = Instant::now();
     let run = tokio::spawn(manager.run_until(stop));
-    until(|| {
-        readiness
-            .report()
-            .to_string()
-            .contains("[-] controller: failed: not my day")
-    })
-    .await;
+    until(|| readiness.report().to_string().contains("[-] controller: failed: not my day")).await;
     starts.subscribe().wait_for(|starts| *starts == 3).await.unwrap();
     assert!((Duration::from_secs(2)..Duration::from_secs(4)).contains(&began.elapsed()));
     until(|| readiness.report().is_ready()).await;
@@ -286,10 +266,7 @@ async fn m6_a_manager_that_is_dropped_leaves_no_task_behind() {
 fn two_parts_of_one_name_are_an_error() {
     let mut manager = Manager::new();
     manager.add(Stage::Admin, stuck("twin")).unwrap();
-    assert_eq!(
-        manager.add(Stage::Controllers, stuck("twin")),
-        Err(DuplicateName("twin".into()))
-    );
+    assert_eq!(manager.add(Stage::Controllers, stuck("twin")), Err(DuplicateName("twin".into())));
 }
 
 mod with_controllers {
@@ -312,10 +289,8 @@ mod with_controllers {
 
     #[tokio::test(start_paused = true)]
     async fn d9_ready_means_that_every_required_cache_has_synced_and_optional_ones_only_show() {
-        let (configs, secrets) = (
-            Feed::<MetadataOnly<ConfigMap>>::new(),
-            Feed::<MetadataOnly<Secret>>::new(),
-        );
+        let (configs, secrets) =
+            (Feed::<MetadataOnly<ConfigMap>>::new(), Feed::<MetadataOnly<Secret>>::new());
         let controller = Controller::for_(configs.reader())
             .watches(Watch::of(&secrets.reader()).optional(), |_| [])
             .build(|_| async { Ok(Outcome::Done) })
@@ -329,9 +304,7 @@ mod with_controllers {
         let report = readiness.report();
         assert!(!report.is_ready());
         assert!(
-            report
-                .to_string()
-                .contains("[-] cache of configmaps for controller configmap: not synced yet")
+            report.to_string().contains("[-] cache of configmaps for controller configmap: not synced yet")
         );
 
         secrets.state(&blocked());
@@ -339,10 +312,7 @@ mod with_controllers {
         configs.state(&SyncState::Synced);
         until(|| readiness.report().is_ready()).await;
         let report = readiness.report().to_string();
-        assert!(
-            report.contains("[~] cache of secrets for controller configmap: "),
-            "{report}"
-        );
+        assert!(report.contains("[~] cache of secrets for controller configmap: "), "{report}");
         stopper.request();
         run.await.unwrap().unwrap();
     }

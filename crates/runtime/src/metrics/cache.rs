@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
@@ -11,24 +10,9 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-/// What the cache of one watched kind can tell about itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KindFigures {
-    /// Which kind, and which part of it where not all of it is watched.
-    pub kind: String,
-    /// How many objects it holds.
-    pub objects: u64,
-    /// About how many bytes they take.
-    pub bytes: u64,
-    /// How long ago the server last said something; `None` if it never did.
-    pub last_event_age: Option<Duration>,
-    /// How often the watch had to be started again.
-    pub restarts: u64,
-    /// Whether it has seen everything, and follows.
-    pub synced: bool,
-}
+use crate::cache::WatchReport;
 
-type Source = Arc<dyn Fn() -> Vec<KindFigures> + Send + Sync>;
+type Source = Arc<dyn Fn() -> Vec<WatchReport> + Send + Sync>;
 
 #[derive(Clone, Default)]
 pub(super) struct CacheCollector {
@@ -48,58 +32,69 @@ impl CacheCollector {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByKind {
+struct ByWatch {
     kind: String,
+    namespace: String,
+    selector: String,
+}
+
+impl From<&WatchReport> for ByWatch {
+    fn from(watch: &WatchReport) -> Self {
+        let selectors = [watch.labels.to_string(), watch.fields.to_string()];
+        Self {
+            kind: watch.resource.group_resource(),
+            namespace: watch.namespace.as_ref().map(ToString::to_string).unwrap_or_default(),
+            selector: selectors
+                .into_iter()
+                .filter(|selector| !selector.is_empty())
+                .collect::<Vec<_>>()
+                .join(";"),
+        }
+    }
 }
 
 impl Collector for CacheCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let sources = self.sources.lock().clone();
-        let kinds: Vec<_> = sources.iter().flat_map(|figures| figures()).collect();
+        let watches: Vec<_> = sources.iter().flat_map(|watches| watches()).collect();
         let mut family =
-            |name: &str, help: &str, kind, one: &dyn Fn(&KindFigures, MetricEncoder<'_>) -> fmt::Result| {
+            |name: &str, help: &str, kind, one: &dyn Fn(&WatchReport, MetricEncoder<'_>) -> fmt::Result| {
                 let mut family = encoder.encode_descriptor(name, help, None, kind)?;
-                for figures in &kinds {
-                    let labels = ByKind {
-                        kind: figures.kind.clone(),
-                    };
-                    one(figures, family.encode_family(&labels)?)?;
+                for watch in &watches {
+                    one(watch, family.encode_family(&ByWatch::from(watch))?)?;
                 }
                 Ok(())
             };
-        let gauge = |count: u64| ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
-        family(
-            "windlass_cache_objects",
-            "Objects in the cache",
-            MetricType::Gauge,
-            &|kind, encoder| gauge(kind.objects).encode(encoder),
-        )?;
+        let gauge = |count: usize| ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
+        family("windlass_cache_objects", "Objects in the cache", MetricType::Gauge, &|watch, encoder| {
+            gauge(watch.objects).encode(encoder)
+        })?;
         family(
             "windlass_cache_bytes",
             "About how many bytes they take",
             MetricType::Gauge,
-            &|kind, encoder| gauge(kind.bytes).encode(encoder),
+            &|watch, encoder| gauge(watch.bytes).encode(encoder),
         )?;
         family(
             "windlass_cache_last_event_age_seconds",
             "How long ago the server last said something, bookmarks included",
             MetricType::Gauge,
-            &|kind, encoder| match kind.last_event_age {
-                Some(age) => ConstGauge::new(age.as_secs_f64()).encode(encoder),
-                None => ConstGauge::new(f64::INFINITY).encode(encoder),
-            },
-        )?;
-        family(
-            "windlass_cache_restarts",
-            "How often the watch was started again",
-            MetricType::Counter,
-            &|kind, encoder| ConstCounter::new(kind.restarts).encode(encoder),
+            &|watch, encoder| ConstGauge::new(watch.last_event_age.as_secs_f64()).encode(encoder),
         )?;
         family(
             "windlass_cache_synced",
             "1 if the cache has seen everything and follows",
             MetricType::Gauge,
-            &|kind, encoder| gauge(u64::from(kind.synced)).encode(encoder),
-        )
+            &|watch, encoder| gauge(usize::from(watch.state.is_synced())).encode(encoder),
+        )?;
+        let mut counter = |name: &str, help: &str, count: &dyn Fn(&WatchReport) -> u64| {
+            family(name, help, MetricType::Counter, &|watch, encoder| {
+                ConstCounter::new(count(watch)).encode(encoder)
+            })
+        };
+        counter("windlass_cache_events", "Events, bookmarks and pages that came", &|watch| watch.events)?;
+        counter("windlass_cache_restarts", "How often the watch was started again", &|watch| watch.restarts)?;
+        counter("windlass_cache_lists", "Lists that ended, the first one included", &|watch| watch.lists)?;
+        counter("windlass_cache_undecodable", "Objects that did not fit a shape", &|watch| watch.undecodable)
     }
 }

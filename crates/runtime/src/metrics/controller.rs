@@ -56,54 +56,32 @@ impl ControllerFamilies {
         };
         let name = |suffix: &str| format!("controller_runtime_{suffix}");
         registry.register(name("reconcile"), "Reconciles by result", families.total.clone());
-        registry.register(
-            name("reconcile_errors"),
-            "Reconciles that failed",
-            families.errors.clone(),
-        );
+        registry.register(name("reconcile_errors"), "Reconciles that failed", families.errors.clone());
         registry.register(
             name("terminal_reconcile_errors"),
             "Reconciles that failed and are not retried before something changes",
             families.terminal.clone(),
         );
-        registry.register(
-            name("reconcile_panics"),
-            "Reconciles that panicked",
-            families.panics.clone(),
-        );
+        registry.register(name("reconcile_panics"), "Reconciles that panicked", families.panics.clone());
         registry.register(
             name("reconcile_timeouts"),
             "Reconciles that exceeded the controller's deadline",
             families.timeouts.clone(),
         );
-        registry.register(
-            name("reconcile_time_seconds"),
-            "How long reconciles take",
-            families.time.clone(),
-        );
+        registry.register(name("reconcile_time_seconds"), "How long reconciles take", families.time.clone());
         registry.register(
             name("max_concurrent_reconciles"),
             "How many workers the controller has",
             families.max_concurrent.clone(),
         );
-        registry.register(
-            name("active_workers"),
-            "How many workers are busy",
-            families.active.clone(),
-        );
+        registry.register(name("active_workers"), "How many workers are busy", families.active.clone());
         families
     }
 
     pub(super) fn of(&self, controller: &str, workers: usize) -> ControllerMetrics {
-        let labels = ByController {
-            controller: controller.to_owned(),
-        };
-        let total = |result| {
-            self.total.get_or_create_owned(&ByResult {
-                controller: controller.to_owned(),
-                result,
-            })
-        };
+        let labels = ByController { controller: controller.to_owned() };
+        let total =
+            |result| self.total.get_or_create_owned(&ByResult { controller: controller.to_owned(), result });
         let workers = i64::try_from(workers).unwrap_or(i64::MAX);
         self.max_concurrent.get_or_create_owned(&labels).set(workers);
         ControllerMetrics {

@@ -19,13 +19,13 @@ use prometheus_client::collector::Collector;
 use prometheus_client::registry::Registry;
 
 use self::cache::CacheCollector;
-pub use self::cache::KindFigures;
 use self::controller::ControllerFamilies;
 pub(crate) use self::controller::ReconcileResult;
 pub use self::controller::{Active, ControllerMetrics};
 use self::queue::QueueCollector;
 use self::requests::RequestCollector;
-pub use self::requests::RequestCount;
+use crate::cache::Cache;
+use crate::client::Client;
 use crate::queue::Stats;
 
 /// All metrics of a process. Clones are handles of the same registry.
@@ -86,22 +86,20 @@ impl Metrics {
         self.shared.queues.enlist(name, Arc::new(stats));
     }
 
-    /// Shows what caches hold, one row per watched kind.
-    pub fn cache(&self, figures: impl Fn() -> Vec<KindFigures> + Send + Sync + 'static) {
-        self.shared.caches.enlist(Arc::new(figures));
+    /// Shows what a cache holds and how its watches do: `windlass_cache_*`, by kind, namespace and selector.
+    pub fn cache(&self, cache: &Cache) {
+        let cache = cache.clone();
+        self.shared.caches.enlist(Arc::new(move || cache.watches()));
     }
 
-    /// Shows how often a client asked the API server for what.
-    pub fn requests(&self, counts: impl Fn() -> Vec<RequestCount> + Send + Sync + 'static) {
-        self.shared.requests.enlist(Arc::new(counts));
+    /// Shows what a client asks of the API server at `host` (host and port, as it shall be shown).
+    pub fn client(&self, client: &Client, host: impl Into<String>) {
+        self.shared.requests.enlist(client.clone(), host.into());
     }
 
     /// Adds metrics of your own.
     pub fn register(&self, collector: impl Collector) {
-        self.shared
-            .registry
-            .lock()
-            .register_collector(Box::new(collector));
+        self.shared.registry.lock().register_collector(Box::new(collector));
     }
 
     /// Adds metrics of your own, with the tools of `prometheus-client`.
@@ -162,10 +160,7 @@ mod tests {
         ] {
             assert_eq!(samples[&format!("{name}{{controller=\"foo\"}}")], 0.0, "{name}");
         }
-        assert_eq!(
-            samples["controller_runtime_max_concurrent_reconciles{controller=\"foo\"}"],
-            3.0
-        );
+        assert_eq!(samples["controller_runtime_max_concurrent_reconciles{controller=\"foo\"}"], 3.0);
     }
 
     #[test]
@@ -173,41 +168,23 @@ mod tests {
         let metrics = Metrics::new();
         let controller = metrics.controller("foo", 1);
         let active = controller.begin();
-        assert_eq!(
-            parse(&metrics.encode())["controller_runtime_active_workers{controller=\"foo\"}"],
-            1.0
-        );
+        assert_eq!(parse(&metrics.encode())["controller_runtime_active_workers{controller=\"foo\"}"], 1.0);
         active.end(ReconcileResult::Success, Duration::from_millis(7));
         let samples = parse(&metrics.encode());
-        assert_eq!(
-            samples["controller_runtime_active_workers{controller=\"foo\"}"],
-            0.0
-        );
-        assert_eq!(
-            samples["controller_runtime_reconcile_total{controller=\"foo\",result=\"success\"}"],
-            1.0
-        );
+        assert_eq!(samples["controller_runtime_active_workers{controller=\"foo\"}"], 0.0);
+        assert_eq!(samples["controller_runtime_reconcile_total{controller=\"foo\",result=\"success\"}"], 1.0);
         let bucket = |le: &str| {
             format!("controller_runtime_reconcile_time_seconds_bucket{{le=\"{le}\",controller=\"foo\"}}")
         };
         assert_eq!((samples[&bucket("0.005")], samples[&bucket("0.01")]), (0.0, 1.0));
-        assert_eq!(
-            samples
-                .keys()
-                .filter(|name| name.contains("time_seconds_bucket"))
-                .count(),
-            41
-        );
+        assert_eq!(samples.keys().filter(|name| name.contains("time_seconds_bucket")).count(), 41);
     }
 
     #[test]
     fn a_worker_that_is_cancelled_is_no_longer_active() {
         let metrics = Metrics::new();
         drop(metrics.controller("foo", 1).begin());
-        assert_eq!(
-            parse(&metrics.encode())["controller_runtime_active_workers{controller=\"foo\"}"],
-            0.0
-        );
+        assert_eq!(parse(&metrics.encode())["controller_runtime_active_workers{controller=\"foo\"}"], 0.0);
     }
 
     #[tokio::test(start_paused = true)]
@@ -219,11 +196,7 @@ mod tests {
         queue.add("a", Add::now());
         queue.add("b", Add::now().priority(Priority::LOW));
         queue.add("c", Add::now().priority(Priority::LOW));
-        queue
-            .get()
-            .await
-            .expect("open")
-            .finish(Next::Retry { at_most: None });
+        queue.get().await.expect("open").finish(Next::Retry { at_most: None });
         let samples = parse(&metrics.encode());
         let depth = |priority: i32| {
             samples[&format!("workqueue_depth{{name=\"foo\",controller=\"foo\",priority=\"{priority}\"}}")]
@@ -232,22 +205,10 @@ mod tests {
         let labels = "{name=\"foo\",controller=\"foo\"}";
         assert_eq!(samples[&format!("workqueue_adds_total{labels}")], 3.0);
         assert_eq!(samples[&format!("workqueue_retries_total{labels}")], 1.0);
-        assert_eq!(
-            samples[&format!("workqueue_queue_duration_seconds_count{labels}")],
-            1.0
-        );
-        assert_eq!(
-            samples[&format!("workqueue_work_duration_seconds_count{labels}")],
-            1.0
-        );
-        assert_eq!(
-            samples[&format!("workqueue_unfinished_work_seconds{labels}")],
-            0.0
-        );
-        assert_eq!(
-            samples[&format!("workqueue_longest_running_processor_seconds{labels}")],
-            0.0
-        );
+        assert_eq!(samples[&format!("workqueue_queue_duration_seconds_count{labels}")], 1.0);
+        assert_eq!(samples[&format!("workqueue_work_duration_seconds_count{labels}")], 1.0);
+        assert_eq!(samples[&format!("workqueue_unfinished_work_seconds{labels}")], 0.0);
+        assert_eq!(samples[&format!("workqueue_longest_running_processor_seconds{labels}")], 0.0);
     }
 
     #[tokio::test]
@@ -259,10 +220,7 @@ mod tests {
         }
         metrics.queue("foo", move || Some(queue.stats()));
         let samples = parse(&metrics.encode());
-        let depths: Vec<_> = samples
-            .iter()
-            .filter(|(name, _)| name.starts_with("workqueue_depth"))
-            .collect();
+        let depths: Vec<_> = samples.iter().filter(|(name, _)| name.starts_with("workqueue_depth")).collect();
         assert_eq!(depths.len(), 26);
         let beyond =
             "workqueue_depth{name=\"foo\",controller=\"foo\",priority=\"exceeded_cardinality_limit\"}";
@@ -274,58 +232,42 @@ mod tests {
         let metrics = Metrics::new();
         metrics.queue("foo", || None);
         assert!(!metrics.encode().contains("workqueue_depth{"));
-        metrics.queue("foo", || {
-            Some(Stats {
-                adds: 1,
-                ..Stats::default()
-            })
-        });
-        metrics.queue("foo", || {
-            Some(Stats {
-                adds: 2,
-                ..Stats::default()
-            })
-        });
-        assert_eq!(
-            parse(&metrics.encode())["workqueue_adds_total{name=\"foo\",controller=\"foo\"}"],
-            2.0
-        );
+        metrics.queue("foo", || Some(Stats { adds: 1, ..Stats::default() }));
+        metrics.queue("foo", || Some(Stats { adds: 2, ..Stats::default() }));
+        assert_eq!(parse(&metrics.encode())["workqueue_adds_total{name=\"foo\",controller=\"foo\"}"], 2.0);
     }
 
     #[test]
-    fn caches_and_requests_are_shown_as_their_keepers_count_them() {
+    fn watches_are_shown_by_kind_namespace_and_selector() {
+        use crate::cache::{SyncState, WatchReport};
         let metrics = Metrics::new();
-        metrics.cache(|| {
-            vec![KindFigures {
-                kind: "pods".into(),
-                objects: 3,
-                bytes: 900,
-                last_event_age: Some(Duration::from_secs(4)),
-                restarts: 2,
-                synced: true,
-            }]
-        });
-        metrics.requests(|| {
-            vec![RequestCount {
-                method: "GET".into(),
-                host: "api:6443".into(),
-                code: "200".into(),
-                count: 8,
-            }]
-        });
+        let watch = |namespace: Option<&str>, objects| WatchReport {
+            resource: crate::resource::ResourceType::of::<k8s_openapi::api::apps::v1::Deployment>(),
+            namespace: namespace.map(Into::into),
+            labels: "app=web".parse().unwrap(),
+            fields: crate::cache::FieldSelector::default(),
+            state: SyncState::Synced,
+            shapes: 1,
+            objects,
+            bytes: 900,
+            last_event_age: Duration::from_secs(4),
+            events: 7,
+            restarts: 2,
+            lists: 1,
+            undecodable: 0,
+        };
+        let watches = [watch(None, 3), watch(Some("shop"), 4)];
+        metrics.shared.caches.enlist(Arc::new(move || watches.to_vec()));
         let samples = parse(&metrics.encode());
-        assert_eq!(samples["windlass_cache_objects{kind=\"pods\"}"], 3.0);
-        assert_eq!(samples["windlass_cache_bytes{kind=\"pods\"}"], 900.0);
-        assert_eq!(
-            samples["windlass_cache_last_event_age_seconds{kind=\"pods\"}"],
-            4.0
-        );
-        assert_eq!(samples["windlass_cache_restarts_total{kind=\"pods\"}"], 2.0);
-        assert_eq!(samples["windlass_cache_synced{kind=\"pods\"}"], 1.0);
-        assert_eq!(
-            samples["rest_client_requests_total{code=\"200\",method=\"GET\",host=\"api:6443\"}"],
-            8.0
-        );
+        let labels = |namespace: &str| {
+            format!("{{kind=\"deployments.apps\",namespace=\"{namespace}\",selector=\"app=web\"}}")
+        };
+        assert_eq!(samples[&format!("windlass_cache_objects{}", labels(""))], 3.0);
+        assert_eq!(samples[&format!("windlass_cache_objects{}", labels("shop"))], 4.0);
+        assert_eq!(samples[&format!("windlass_cache_bytes{}", labels(""))], 900.0);
+        assert_eq!(samples[&format!("windlass_cache_last_event_age_seconds{}", labels(""))], 4.0);
+        assert_eq!(samples[&format!("windlass_cache_restarts_total{}", labels(""))], 2.0);
+        assert_eq!(samples[&format!("windlass_cache_synced{}", labels(""))], 1.0);
     }
 
     #[test]

@@ -65,20 +65,10 @@ impl Collector for QueueCollector {
         let mut depth =
             encoder.encode_descriptor("workqueue_depth", "Keys that are ready", None, MetricType::Gauge)?;
         for (name, stats) in &queues {
-            let counted = stats
-                .depth
-                .iter()
-                .map(|(priority, count)| (priority.to_string(), count));
-            let beyond = stats
-                .depth
-                .beyond()
-                .map(|count| ("exceeded_cardinality_limit".to_owned(), count));
+            let counted = stats.depth.iter().map(|(priority, count)| (priority.to_string(), count));
+            let beyond = stats.depth.beyond().map(|count| ("exceeded_cardinality_limit".to_owned(), count));
             for (priority, count) in counted.chain(beyond) {
-                let labels = ByPriority {
-                    name: name.clone(),
-                    controller: name.clone(),
-                    priority,
-                };
+                let labels = ByPriority { name: name.clone(), controller: name.clone(), priority };
                 let gauge = ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
                 gauge.encode(depth.encode_family(&labels)?)?;
             }
@@ -87,20 +77,14 @@ impl Collector for QueueCollector {
             |name: &str, help: &str, kind, one: &dyn Fn(&Stats, MetricEncoder<'_>) -> fmt::Result| {
                 let mut family = encoder.encode_descriptor(name, help, None, kind)?;
                 for (name, stats) in &queues {
-                    let labels = ByQueue {
-                        name: name.clone(),
-                        controller: name.clone(),
-                    };
+                    let labels = ByQueue { name: name.clone(), controller: name.clone() };
                     one(stats, family.encode_family(&labels)?)?;
                 }
                 Ok(())
             };
-        family(
-            "workqueue_adds",
-            "How often a key became ready",
-            MetricType::Counter,
-            &|stats, encoder| ConstCounter::new(stats.adds).encode(encoder),
-        )?;
+        family("workqueue_adds", "How often a key became ready", MetricType::Counter, &|stats, encoder| {
+            ConstCounter::new(stats.adds).encode(encoder)
+        })?;
         family(
             "workqueue_retries",
             "How often a key was added for later",

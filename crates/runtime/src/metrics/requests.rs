@@ -9,24 +9,17 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetri
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 
-/// How often the API server answered one kind of request in one way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestCount {
-    /// The HTTP method.
-    pub method: String,
-    /// Host and port of the server.
-    pub host: String,
-    /// The HTTP status, or `<error>` where there was no answer.
-    pub code: String,
-    /// How often.
-    pub count: u64,
-}
+use crate::client::{Client, ClientStats};
 
-type Source = Arc<dyn Fn() -> Vec<RequestCount> + Send + Sync>;
+#[derive(Clone)]
+struct Enlisted {
+    client: Client,
+    host: String,
+}
 
 #[derive(Clone, Default)]
 pub(super) struct RequestCollector {
-    sources: Arc<Mutex<Vec<Source>>>,
+    clients: Arc<Mutex<Vec<Enlisted>>>,
 }
 
 impl fmt::Debug for RequestCollector {
@@ -36,8 +29,8 @@ impl fmt::Debug for RequestCollector {
 }
 
 impl RequestCollector {
-    pub(super) fn enlist(&self, counts: Source) {
-        self.sources.lock().push(counts);
+    pub(super) fn enlist(&self, client: Client, host: String) {
+        self.clients.lock().push(Enlisted { client, host });
     }
 }
 
@@ -48,25 +41,36 @@ struct ByAnswer {
     host: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByHost {
+    host: String,
+}
+
 impl Collector for RequestCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let sources = self.sources.lock().clone();
+        let clients = self.clients.lock().clone();
         let mut family = encoder.encode_descriptor(
             "rest_client_requests",
             "Requests to the API server by method, host and answer",
             None,
             MetricType::Counter,
         )?;
-        for RequestCount {
-            method,
-            host,
-            code,
-            count,
-        } in sources.iter().flat_map(|counts| counts())
-        {
-            let labels = ByAnswer { code, method, host };
-            ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
+        for Enlisted { client, host } in &clients {
+            for (method, code, count) in client.stats().requests() {
+                let code = if code == 0 { "<error>".to_owned() } else { code.to_string() };
+                let labels = ByAnswer { code, method, host: host.clone() };
+                ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
+            }
         }
-        Ok(())
+        let mut counter = |name: &str, help: &str, count: &dyn Fn(&ClientStats) -> u64| {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            for Enlisted { client, host } in &clients {
+                let labels = ByHost { host: host.clone() };
+                ConstCounter::new(count(client.stats())).encode(family.encode_family(&labels)?)?;
+            }
+            Ok(())
+        };
+        counter("windlass_client_retries", "Attempts after a first one", &ClientStats::retries)?;
+        counter("windlass_client_timeouts", "Calls that met their deadline", &ClientStats::timeouts)
     }
 }

@@ -91,10 +91,7 @@ impl Fact {
 
     /// The `metadata.generation` that this was said about.
     pub fn generation(self, generation: i64) -> Self {
-        Self {
-            generation: Some(generation),
-            ..self
-        }
+        Self { generation: Some(generation), ..self }
     }
 }
 
@@ -104,16 +101,11 @@ impl Fact {
 /// where only reason, message or generation changed. Other conditions, and their order, are left alone. Should the
 /// list hold the type twice, the first stays.
 pub fn set(conditions: &mut Vec<Condition>, fact: Fact, now: Timestamp) -> bool {
-    let first = conditions
-        .iter()
-        .position(|condition| condition.type_ == fact.kind);
+    let first = conditions.iter().position(|condition| condition.type_ == fact.kind);
     let since = first
         .map(|index| &conditions[index])
         .filter(|condition| condition.status == fact.truth.as_str())
-        .map_or_else(
-            || Time(to_the_second(now)),
-            |condition| condition.last_transition_time.clone(),
-        );
+        .map_or_else(|| Time(to_the_second(now)), |condition| condition.last_transition_time.clone());
     let condition = Condition {
         last_transition_time: since,
         message: fact.message,
@@ -163,17 +155,11 @@ fn to_the_second(time: Timestamp) -> Timestamp {
 fn acceptable_reason(reason: &str) -> String {
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ',' | ':');
     let mut kept: String = reason.chars().filter(|c| inner(*c)).collect();
-    kept = kept
-        .trim_start_matches(|c: char| !c.is_ascii_alphabetic())
-        .to_owned();
+    kept = kept.trim_start_matches(|c: char| !c.is_ascii_alphabetic()).to_owned();
     kept.truncate(LONGEST_REASON);
     let end = kept.trim_end_matches([',', ':']).len();
     kept.truncate(end);
-    if kept.is_empty() {
-        "Unspecified".to_owned()
-    } else {
-        kept
-    }
+    if kept.is_empty() { "Unspecified".to_owned() } else { kept }
 }
 
 #[cfg(test)]
@@ -194,10 +180,7 @@ mod tests {
         let mut list = Vec::new();
         assert!(set(&mut list, fact(Truth::False, "a"), second(10)));
         assert!(set(&mut list, fact(Truth::False, "b").generation(2), second(20)));
-        assert_eq!(
-            (list[0].last_transition_time.0, list[0].message.as_str()),
-            (second(10), "b")
-        );
+        assert_eq!((list[0].last_transition_time.0, list[0].message.as_str()), (second(10), "b"));
         assert_eq!(list[0].observed_generation, Some(2));
         assert!(set(&mut list, fact(Truth::True, "b").generation(2), second(30)));
         assert_eq!(list[0].last_transition_time.0, second(30));
@@ -215,11 +198,7 @@ mod tests {
     #[test]
     fn times_are_whole_seconds() {
         let mut list = Vec::new();
-        set(
-            &mut list,
-            fact(Truth::True, ""),
-            Timestamp::from_millisecond(1999).unwrap(),
-        );
+        set(&mut list, fact(Truth::True, ""), Timestamp::from_millisecond(1999).unwrap());
         assert_eq!(list[0].last_transition_time.0, second(1));
     }
 
@@ -230,10 +209,7 @@ mod tests {
             set(&mut list, Fact::new(kind, true, "Because"), second(1));
         }
         set(&mut list, fact(Truth::False, ""), second(2));
-        assert_eq!(
-            list.iter().map(|c| c.type_.as_str()).collect::<Vec<_>>(),
-            ["A", "Ready", "B"]
-        );
+        assert_eq!(list.iter().map(|c| c.type_.as_str()).collect::<Vec<_>>(), ["A", "Ready", "B"]);
         assert!(is_true(&list, "A") && !is_true(&list, "Ready") && !is_true(&list, "Absent"));
         assert!(remove(&mut list, "A") && !remove(&mut list, "A"));
     }

@@ -21,9 +21,7 @@ pub fn add(meta: &mut ObjectMeta, name: &str) -> Result<bool, BeingDeleted> {
         return Ok(false);
     }
     if meta.deletion_timestamp.is_some() {
-        return Err(BeingDeleted {
-            name: name.to_owned(),
-        });
+        return Err(BeingDeleted { name: name.to_owned() });
     }
     meta.finalizers.get_or_insert_default().push(name.to_owned());
     Ok(true)
@@ -76,12 +74,7 @@ pub fn removal(meta: &ObjectMeta, name: &str) -> Option<Value> {
     }
     let mut patch = identity(meta);
     // From the back: removing a place moves those behind it.
-    for (index, _) in list
-        .iter()
-        .enumerate()
-        .rev()
-        .filter(|(_, finalizer)| *finalizer == name)
-    {
+    for (index, _) in list.iter().enumerate().rev().filter(|(_, finalizer)| *finalizer == name) {
         let path = format!("/metadata/finalizers/{index}");
         patch.push(json!({"op": "test", "path": path, "value": name}));
         patch.push(json!({"op": "remove", "path": path}));
@@ -90,10 +83,7 @@ pub fn removal(meta: &ObjectMeta, name: &str) -> Option<Value> {
 }
 
 fn identity(meta: &ObjectMeta) -> Vec<Value> {
-    meta.uid
-        .iter()
-        .map(|uid| json!({"op": "test", "path": "/metadata/uid", "value": uid}))
-        .collect()
+    meta.uid.iter().map(|uid| json!({"op": "test", "path": "/metadata/uid", "value": uid})).collect()
 }
 
 /// The object is being deleted: it takes no new finalizer.
@@ -120,19 +110,13 @@ mod tests {
     }
 
     fn deleting(finalizers: &[&str]) -> ObjectMeta {
-        ObjectMeta {
-            deletion_timestamp: Some(Time(Timestamp::UNIX_EPOCH)),
-            ..meta(finalizers)
-        }
+        ObjectMeta { deletion_timestamp: Some(Time(Timestamp::UNIX_EPOCH)), ..meta(finalizers) }
     }
 
     #[test]
     fn adding_twice_changes_once() {
         let mut object = meta(&[]);
-        assert_eq!(
-            (add(&mut object, "a"), add(&mut object, "a")),
-            (Ok(true), Ok(false))
-        );
+        assert_eq!((add(&mut object, "a"), add(&mut object, "a")), (Ok(true), Ok(false)));
         assert_eq!(object.finalizers, Some(vec!["a".to_owned()]));
     }
 
@@ -164,10 +148,7 @@ mod tests {
             ])
         );
         let patch = addition(&meta(&["b"]), "a").unwrap().unwrap();
-        assert_eq!(
-            patch[2],
-            json!({"op": "add", "path": "/metadata/finalizers/-", "value": "a"})
-        );
+        assert_eq!(patch[2], json!({"op": "add", "path": "/metadata/finalizers/-", "value": "a"}));
         assert_eq!(addition(&meta(&["a"]), "a"), Ok(None));
     }
 

@@ -44,10 +44,7 @@ impl Owner {
         uid: Option<&str>,
     ) -> Result<Self, OwnerError> {
         let kind = kind.into();
-        match (
-            name.filter(|name| !name.is_empty()),
-            uid.filter(|uid| !uid.is_empty()),
-        ) {
+        match (name.filter(|name| !name.is_empty()), uid.filter(|uid| !uid.is_empty())) {
             (Some(name), Some(uid)) => Ok(Self {
                 api_version: api_version.into(),
                 kind,
@@ -55,10 +52,7 @@ impl Owner {
                 uid: uid.to_owned(),
                 namespace: namespace.map(str::to_owned),
             }),
-            _ => Err(OwnerError::NotStored {
-                kind,
-                name: name.unwrap_or_default().to_owned(),
-            }),
+            _ => Err(OwnerError::NotStored { kind, name: name.unwrap_or_default().to_owned() }),
         }
     }
 
@@ -87,9 +81,8 @@ impl Owner {
     pub fn control(&self, child: &mut ObjectMeta) -> Result<bool, OwnerError> {
         let reference = self.controller_reference(child.namespace.as_deref())?;
         let owners = child.owner_references.as_deref().unwrap_or_default();
-        if let Some(other) = owners
-            .iter()
-            .find(|other| other.controller == Some(true) && !self.is_meant_by(other))
+        if let Some(other) =
+            owners.iter().find(|other| other.controller == Some(true) && !self.is_meant_by(other))
         {
             return Err(OwnerError::AlreadyControlled {
                 child: child.name.clone().unwrap_or_default(),
@@ -131,9 +124,7 @@ impl Owner {
         controller: bool,
     ) -> Result<OwnerReference, OwnerError> {
         match (self.namespace.as_deref(), child_namespace) {
-            (Some(_), None) => Err(OwnerError::NamespacedOwnerOfClusterChild {
-                owner: self.to_string(),
-            }),
+            (Some(_), None) => Err(OwnerError::NamespacedOwnerOfClusterChild { owner: self.to_string() }),
             (Some(mine), Some(theirs)) if mine != theirs => Err(OwnerError::AcrossNamespaces {
                 owner: self.to_string(),
                 child_namespace: theirs.to_owned(),
@@ -228,14 +219,8 @@ mod tests {
     #[test]
     fn a_controller_reference_says_who_it_is_and_blocks_the_owners_deletion() {
         let reference = owner(Some("shop")).controller_reference(Some("shop")).unwrap();
-        assert_eq!(
-            (reference.controller, reference.block_owner_deletion),
-            (Some(true), Some(true))
-        );
-        assert_eq!(
-            (reference.api_version.as_str(), reference.uid.as_str()),
-            ("apps/v1", "u-1")
-        );
+        assert_eq!((reference.controller, reference.block_owner_deletion), (Some(true), Some(true)));
+        assert_eq!((reference.api_version.as_str(), reference.uid.as_str()), ("apps/v1", "u-1"));
         let plain = owner(None).plain_reference(Some("shop")).unwrap();
         assert_eq!((plain.controller, plain.block_owner_deletion), (None, None));
     }
@@ -267,10 +252,7 @@ mod tests {
     fn taking_control_twice_changes_once() {
         let mut object = child(Some("shop"));
         let owner = owner(Some("shop"));
-        assert_eq!(
-            (owner.control(&mut object), owner.control(&mut object)),
-            (Ok(true), Ok(false))
-        );
+        assert_eq!((owner.control(&mut object), owner.control(&mut object)), (Ok(true), Ok(false)));
         assert!(owner.release(&mut object) && object.owner_references.is_none());
         assert!(!owner.release(&mut object));
     }
@@ -278,23 +260,12 @@ mod tests {
     #[test]
     fn a_reference_of_an_older_version_or_incarnation_is_brought_up_to_date() {
         let mut object = child(Some("shop"));
-        let old = Owner::new(
-            "apps/v1beta1",
-            "Deployment",
-            Some("shop"),
-            Some("web"),
-            Some("u-0"),
-        )
-        .unwrap();
+        let old = Owner::new("apps/v1beta1", "Deployment", Some("shop"), Some("web"), Some("u-0")).unwrap();
         old.control(&mut object).unwrap();
         assert_eq!(owner(Some("shop")).control(&mut object), Ok(true));
         let owners = object.owner_references.unwrap();
         assert_eq!(
-            (
-                owners.len(),
-                owners[0].uid.as_str(),
-                owners[0].api_version.as_str()
-            ),
+            (owners.len(), owners[0].uid.as_str(), owners[0].api_version.as_str()),
             (1, "u-1", "apps/v1")
         );
     }

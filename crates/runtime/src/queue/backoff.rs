@@ -19,11 +19,7 @@ pub struct Backoff {
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self {
-            base: Duration::from_millis(5),
-            cap: Duration::from_secs(1000),
-            jitter: 0.2,
-        }
+        Self { base: Duration::from_millis(5), cap: Duration::from_secs(1000), jitter: 0.2 }
     }
 }
 
@@ -48,17 +44,12 @@ impl Backoff {
 mod tests {
     use super::*;
 
-    const PLAIN: Backoff = Backoff {
-        base: Duration::from_millis(5),
-        cap: Duration::from_secs(1000),
-        jitter: 0.0,
-    };
+    const PLAIN: Backoff =
+        Backoff { base: Duration::from_millis(5), cap: Duration::from_secs(1000), jitter: 0.0 };
 
     #[test]
     fn it_doubles_from_the_base_to_the_cap() {
-        let delays: Vec<_> = (1..=4)
-            .map(|failures| PLAIN.delay(failures, 0).as_millis())
-            .collect();
+        let delays: Vec<_> = (1..=4).map(|failures| PLAIN.delay(failures, 0).as_millis()).collect();
         assert_eq!(delays, [5, 10, 20, 40]);
         assert_eq!(PLAIN.delay(18, 0), Duration::from_millis(655_360));
         assert_eq!(PLAIN.delay(19, 0), PLAIN.cap);

@@ -97,10 +97,7 @@ impl Add {
 
     /// Not before `delay` has passed.
     pub fn after(delay: Duration) -> Self {
-        Self {
-            after: delay,
-            ..Self::default()
-        }
+        Self { after: delay, ..Self::default() }
     }
 
     /// With this priority.
@@ -148,17 +145,13 @@ struct Shared<K> {
 
 impl<K: Clone + Eq + Hash> Clone for Queue<K> {
     fn clone(&self) -> Self {
-        Self {
-            shared: Arc::clone(&self.shared),
-        }
+        Self { shared: Arc::clone(&self.shared) }
     }
 }
 
 impl<K: Clone + Eq + Hash> fmt::Debug for Queue<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue")
-            .field("len", &self.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Queue").field("len", &self.len()).finish_non_exhaustive()
     }
 }
 
@@ -259,12 +252,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         if state.is_closed() {
             return Take::Done(None);
         }
-        let Some(Handed {
-            key,
-            priority,
-            failures,
-        }) = state.take(self.now())
-        else {
+        let Some(Handed { key, priority, failures }) = state.take(self.now()) else {
             return Take::Sleep(state.next_alarm());
         };
         let more = state.has_more();
@@ -273,13 +261,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             // Pass the baton: this worker is busy now, and it may be the only one that knew of the next alarm.
             self.shared.wake.notify_one();
         }
-        Take::Done(Some(Item {
-            queue: self.clone(),
-            key,
-            priority,
-            failures,
-            finished: false,
-        }))
+        Take::Done(Some(Item { queue: self.clone(), key, priority, failures, finished: false }))
     }
 
     fn finish(&self, key: &K, next: Next) {

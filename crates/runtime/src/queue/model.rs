@@ -8,11 +8,8 @@ use super::state::State;
 use super::{Add, Backoff, Next, Priority};
 
 const KEYS: usize = 5;
-const BACKOFF: Backoff = Backoff {
-    base: Duration::from_millis(5),
-    cap: Duration::from_millis(80),
-    jitter: 0.0,
-};
+const BACKOFF: Backoff =
+    Backoff { base: Duration::from_millis(5), cap: Duration::from_millis(80), jitter: 0.0 };
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -51,10 +48,7 @@ impl Model {
     fn want(&mut self, key: usize, priority: Priority) {
         let order = self.tick();
         let naive = &mut self.keys[key];
-        let priority = naive
-            .retry
-            .take()
-            .map_or(priority, |(_, other, _)| other.max(priority));
+        let priority = naive.retry.take().map_or(priority, |(_, other, _)| other.max(priority));
         if naive.wanted.is_none_or(|(present, _)| present < priority) {
             naive.wanted = Some((priority, order));
         }
@@ -109,11 +103,7 @@ impl Model {
         self.ring();
         let (priority, _, key) = (0..KEYS)
             .filter(|key| self.keys[*key].running.is_none())
-            .filter_map(|key| {
-                self.keys[key]
-                    .wanted
-                    .map(|(priority, order)| (priority, order, key))
-            })
+            .filter_map(|key| self.keys[key].wanted.map(|(priority, order)| (priority, order, key)))
             .min_by_key(|(priority, order, _)| (std::cmp::Reverse(*priority), *order))?;
         let now = self.now;
         let naive = &mut self.keys[key];
@@ -133,11 +123,7 @@ impl Model {
             Next::Forget | Next::After(_) => {
                 naive.failures = 0;
                 naive.patience = None;
-                if let Next::After(delay) = next {
-                    Some(now + millis(delay))
-                } else {
-                    None
-                }
+                if let Next::After(delay) = next { Some(now + millis(delay)) } else { None }
             }
             Next::Retry { at_most } => match naive.patience {
                 Some(patience) if since < patience => Some(patience.max(now)),
@@ -168,23 +154,13 @@ fn millis(duration: Duration) -> u64 {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let delay = prop_oneof![3 => Just(0_u64), 2 => 1..40_u64].prop_map(Duration::from_millis);
-    let add = (
-        delay,
-        prop_oneof![Just(-100), Just(0), Just(7)],
-        prop::bool::weighted(0.1),
-    )
-        .prop_map(|(after, priority, fresh)| Add {
-            after,
-            priority: Priority(priority),
-            fresh,
-        });
+    let add = (delay, prop_oneof![Just(-100), Just(0), Just(7)], prop::bool::weighted(0.1))
+        .prop_map(|(after, priority, fresh)| Add { after, priority: Priority(priority), fresh });
     let next = prop_oneof![
         Just(Next::Forget),
         (0..40_u64).prop_map(|delay| Next::After(Duration::from_millis(delay))),
         Just(Next::Retry { at_most: None }),
-        Just(Next::Retry {
-            at_most: Some(Duration::from_millis(12))
-        }),
+        Just(Next::Retry { at_most: Some(Duration::from_millis(12)) }),
         Just(Next::Release),
     ];
     let step = prop_oneof![

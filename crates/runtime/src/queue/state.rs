@@ -133,19 +133,11 @@ impl<K: Clone + Eq + Hash> State<K> {
             self.stats.queue_time.observe(now.saturating_sub(wanted.since));
         }
         let priority = place.priority.0;
-        let run = Run {
-            sequence,
-            since: now,
-            priority,
-        };
+        let run = Run { sequence, since: now, priority };
         entry.running = Some(run);
         self.running.push(run);
         self.stats.depth.leave(priority);
-        Some(Handed {
-            key,
-            priority,
-            failures: entry.failures,
-        })
+        Some(Handed { key, priority, failures: entry.failures })
     }
 
     /// Ends the run of a key that was handed out. Returns whether a sleeping worker has a reason to wake.
@@ -195,10 +187,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         self.stats.depth.clear();
         self.entries.retain(|_, entry| entry.running.is_some());
         for entry in self.entries.values_mut() {
-            *entry = Entry {
-                running: entry.running,
-                ..Entry::default()
-            };
+            *entry = Entry { running: entry.running, ..Entry::default() };
         }
         self.entries.shrink_to_fit();
     }
@@ -245,10 +234,7 @@ impl<K: Clone + Eq + Hash> State<K> {
             }
             None => priority,
         };
-        let place = Place {
-            priority: Reverse(priority),
-            sequence,
-        };
+        let place = Place { priority: Reverse(priority), sequence };
         match &mut entry.wanted {
             Some(wanted) if wanted.place.priority.0 >= priority => return false,
             Some(wanted) => {
@@ -271,10 +257,7 @@ impl<K: Clone + Eq + Hash> State<K> {
 
     /// Sets the timer of others: the earliest wins, with the highest priority.
     fn appoint(&mut self, key: K, priority: Priority, at: Duration) -> bool {
-        let alarm = Alarm {
-            at,
-            sequence: self.next(),
-        };
+        let alarm = Alarm { at, sequence: self.next() };
         let entry = self.entries.entry(key.clone()).or_default();
         match &mut entry.appointment {
             Some(timer) => {
@@ -302,9 +285,7 @@ impl<K: Clone + Eq + Hash> State<K> {
             Some(patience) if run.since < patience => patience.max(now),
             _ => {
                 entry.failures = entry.failures.saturating_add(1);
-                let delay = self
-                    .backoff
-                    .delay(entry.failures, hasher.hash_one((key, entry.failures)));
+                let delay = self.backoff.delay(entry.failures, hasher.hash_one((key, entry.failures)));
                 let at = now.saturating_add(at_most.map_or(delay, |limit| delay.min(limit)));
                 entry.patience = Some(at);
                 at
@@ -328,10 +309,7 @@ impl<K: Clone + Eq + Hash> State<K> {
             (None, None) => false,
             (None, Some(at)) if at > now => {
                 self.sequence += 1;
-                let alarm = Alarm {
-                    at,
-                    sequence: self.sequence,
-                };
+                let alarm = Alarm { at, sequence: self.sequence };
                 entry.retry = Some(Timer { alarm, priority });
                 self.set(alarm, key.clone())
             }
@@ -349,9 +327,7 @@ impl<K: Clone + Eq + Hash> State<K> {
 
     fn set(&mut self, alarm: Alarm, key: K) -> bool {
         self.timers.insert(alarm, key);
-        self.timers
-            .first_key_value()
-            .is_some_and(|(first, _)| *first == alarm)
+        self.timers.first_key_value().is_some_and(|(first, _)| *first == alarm)
     }
 
     /// Makes ready what is due, in the order in which it fell due.
@@ -365,10 +341,7 @@ impl<K: Clone + Eq + Hash> State<K> {
                 continue;
             };
             let rings = |timer: &mut Timer| timer.alarm == alarm;
-            let timer = entry
-                .appointment
-                .take_if(rings)
-                .or_else(|| entry.retry.take_if(rings));
+            let timer = entry.appointment.take_if(rings).or_else(|| entry.retry.take_if(rings));
             if let Some(timer) = timer {
                 self.want(key, timer.priority, alarm.at);
             }

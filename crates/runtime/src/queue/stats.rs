@@ -44,9 +44,7 @@ impl Depth {
 
     /// Every priority that was seen, with its present number of ready keys.
     pub fn iter(&self) -> impl Iterator<Item = (Priority, usize)> {
-        self.by_priority
-            .iter()
-            .map(|(priority, count)| (*priority, *count))
+        self.by_priority.iter().map(|(priority, count)| (*priority, *count))
     }
 
     /// The ready keys of all priorities beyond the first [`PRIORITIES_COUNTED`]; `None` if there never was one.
@@ -151,11 +149,8 @@ mod tests {
         for nanos in [10, 11, 1_000_000_000, 2_000_000_000_000] {
             histogram.observe(Duration::from_nanos(nanos));
         }
-        let hit: Vec<_> = histogram
-            .buckets()
-            .filter(|(_, count)| *count > 0)
-            .map(|(bound, _)| bound)
-            .collect();
+        let hit: Vec<_> =
+            histogram.buckets().filter(|(_, count)| *count > 0).map(|(bound, _)| bound).collect();
         assert_eq!(hit, [1e-8, 1e-7, 1.0, f64::MAX]);
         assert_eq!(histogram.count(), 4);
     }
