@@ -98,11 +98,11 @@ fn report(ending: &Ending, failures: u32) {
             Class::Transient => tracing::warn!(%error, failures, "reconcile failed, will retry with backoff"),
             Class::Conflict => tracing::debug!(%error, "reconcile met a conflict, will retry"),
             Class::Terminal => {
-                tracing::error!(%error, "reconcile failed, will not retry before something changes")
+                tracing::error!(%error, "reconcile failed, will not retry before something changes");
             }
         },
         Ending::Panicked(message) => {
-            tracing::error!(panic = message, "reconcile panicked, will retry with backoff")
+            tracing::error!(panic = message, "reconcile panicked, will retry with backoff");
         }
         Ending::Overdue(deadline) => {
             tracing::warn!(
@@ -196,6 +196,7 @@ mod tests {
         Err(Error::conflict("too late"))
     }
 
+    #[allow(clippy::unnecessary_wraps)] // one of several endings
     fn done() -> Result<Outcome, Error> {
         Ok(Outcome::Done)
     }
@@ -258,7 +259,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn c2_a_hanging_reconcile_is_cancelled_at_its_deadline_and_retried() {
-        let (calls, text) = times(Some(Duration::from_secs(60)), vec![]).await;
+        let (calls, text) = times(Some(Duration::from_mins(1)), vec![]).await;
         assert_eq!(calls, [0, 60_005]);
         assert_eq!(line(&text, "controller_runtime_reconcile_timeouts_total{controller=\"test\"}"), 1);
     }

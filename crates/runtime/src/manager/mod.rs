@@ -248,18 +248,21 @@ impl Manager {
     pub async fn run_until(self, stop: Stop) -> Result<(), ManagerError> {
         let Self { parts, grace, phase, .. } = self;
         let (report, mut failures) = mpsc::unbounded_channel();
-        let mut error = ManagerError::default();
+        let mut ended = async || {
+            tokio::select! {
+                biased;
+                () = stop.requested() => None,
+                failed = failures.recv() => failed,
+            }
+        };
         let mut running: Vec<Running> = Vec::new();
-        let mut at_once = false;
-
         let mut ending = None;
         for (stage, parts) in parts {
             *phase.lock() = Phase::Starting(stage);
             let started = Running::start(stage, parts, &report);
             ending = tokio::select! {
                 biased;
-                () = stop.requested() => Some(None),
-                failed = failures.recv() => Some(failed),
+                ending = ended() => Some(ending),
                 () = started.up() => None,
             };
             running.push(started);
@@ -267,27 +270,24 @@ impl Manager {
                 break;
             }
         }
-        let ending = match ending {
-            Some(ending) => ending,
-            None => {
-                *phase.lock() = Phase::Running;
-                tokio::select! {
-                    biased;
-                    () = stop.requested() => None,
-                    failed = failures.recv() => failed,
-                }
-            }
+        let ending = if let Some(ending) = ending {
+            ending
+        } else {
+            *phase.lock() = Phase::Running;
+            ended().await
         };
+
         *phase.lock() = Phase::Stopping;
-        if let Some(Failed { failure, on_failure }) = ending {
+        let at_once = ending.as_ref().is_some_and(|failed| failed.on_failure == OnFailure::StopAtOnce);
+        let mut error = ManagerError::default();
+        if let Some(Failed { failure, .. }) = ending {
             tracing::error!(%failure, "a part failed, the process stops");
-            at_once = on_failure == OnFailure::StopAtOnce;
             error.failures.push(failure);
         }
         let deadline = Instant::now() + if at_once { Duration::ZERO } else { grace };
         for started in running.into_iter().rev() {
-            let last_call =
-                if at_once && started.stage > Stage::Election { Duration::ZERO } else { LAST_CALL };
+            let led = started.stage > Stage::Election;
+            let last_call = if at_once && led { Duration::ZERO } else { LAST_CALL };
             error.overdue.extend(started.stop(deadline.max(Instant::now() + last_call)).await);
         }
         drop(report);

@@ -121,6 +121,7 @@ impl Metrics {
 }
 
 #[cfg(test)]
+#[allow(clippy::float_cmp)] // whole numbers, written and read
 mod tests {
     use super::*;
     use crate::queue::{Add, Backoff, Next, Priority, Queue};

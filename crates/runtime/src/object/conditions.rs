@@ -154,8 +154,8 @@ fn to_the_second(time: Timestamp) -> Timestamp {
 
 fn acceptable_reason(reason: &str) -> String {
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ',' | ':');
-    let mut kept: String = reason.chars().filter(|c| inner(*c)).collect();
-    kept = kept.trim_start_matches(|c: char| !c.is_ascii_alphabetic()).to_owned();
+    let mut kept: String =
+        reason.chars().filter(|c| inner(*c)).skip_while(|c| !c.is_ascii_alphabetic()).collect();
     kept.truncate(LONGEST_REASON);
     let end = kept.trim_end_matches([',', ':']).len();
     kept.truncate(end);

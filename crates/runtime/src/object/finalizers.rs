@@ -75,9 +75,9 @@ pub fn removal(meta: &ObjectMeta, name: &str) -> Option<Value> {
     let mut patch = identity(meta);
     // From the back: removing a place moves those behind it.
     for (index, _) in list.iter().enumerate().rev().filter(|(_, finalizer)| *finalizer == name) {
-        let path = format!("/metadata/finalizers/{index}");
-        patch.push(json!({"op": "test", "path": path, "value": name}));
-        patch.push(json!({"op": "remove", "path": path}));
+        let place = format!("/metadata/finalizers/{index}");
+        patch.push(json!({"op": "test", "path": place, "value": name}));
+        patch.push(json!({"op": "remove", "path": place}));
     }
     Some(Value::Array(patch))
 }
