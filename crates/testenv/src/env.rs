@@ -21,6 +21,7 @@ use crate::dirs;
 use crate::error::{Error, Result};
 use crate::namespace::TestNamespace;
 use crate::progress::Reporter;
+use crate::proxy::{FaultProxy, ProxyOptions};
 
 /// A control plane to test against.
 ///
@@ -161,6 +162,24 @@ impl TestEnv {
     /// The requests that the API server has seen.
     pub fn requests(&self) -> Result<AuditLog> {
         Ok(AuditLog::new(&self.facts("an audit log")?.audit_log))
+    }
+
+    /// A proxy in front of the API server that makes faults on demand. Clients by
+    /// token pass through it: see [`TestUser::client_through`](crate::TestUser::client_through).
+    pub async fn fault_proxy(&self) -> Result<FaultProxy> {
+        let facts = self.facts("a fault proxy")?;
+        let read = |name: &str| {
+            let path = facts.pki.join(name);
+            std::fs::read_to_string(&path).map_err(Error::file(path))
+        };
+        let options = ProxyOptions {
+            upstream: facts.server.clone(),
+            upstream_ca_pem: read("ca.crt")?,
+            certificate_pem: read("proxy.crt")?,
+            key_pem: read("proxy.key")?,
+            ..ProxyOptions::default()
+        };
+        Ok(FaultProxy::start(options).await?)
     }
 
     /// What and where the control plane is; [`Error::NotRun`] if it is somebody

@@ -140,6 +140,10 @@ pub enum Error {
         /// What the API server answered.
         message: String,
     },
+
+    /// The fault proxy could not start.
+    #[error(transparent)]
+    Proxy(#[from] crate::proxy::ProxyError),
 }
 
 impl Error {

@@ -55,6 +55,7 @@ mod eventually;
 mod namespace;
 pub mod pods;
 mod progress;
+pub mod proxy;
 
 pub use audit::{AuditLog, Mark, Requests};
 pub use control_plane::Component;

@@ -81,7 +81,7 @@ impl TestNamespace {
     /// A user with exactly these rights (and those that everybody has: discovery).
     ///
     /// It is a service account of this namespace with a token, so that its calls
-    /// pass a proxy that terminates TLS. Returns when the API server
+    /// pass a [`FaultProxy`](crate::proxy::FaultProxy). Returns when the API server
     /// grants what was given.
     pub async fn client_for(&self, user: &str, rules: &Rules) -> Result<TestUser> {
         let account = named::<ServiceAccount>(user, Some(&self.name));
