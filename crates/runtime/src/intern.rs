@@ -88,7 +88,10 @@ impl Str {
             slot.0.users.fetch_add(1, AcqRel);
             return Self(Arc::clone(&slot.0));
         }
-        let slot = Arc::new(Slot { users: AtomicUsize::new(1), text: text.into() });
+        let slot = Arc::new(Slot {
+            users: AtomicUsize::new(1),
+            text: text.into(),
+        });
         shard.insert(ByText(Arc::clone(&slot)), ());
         Self(slot)
     }
@@ -115,7 +118,10 @@ impl Drop for Str {
         // Between the count and the lock, `new` may have handed the text out again.
         if self.0.users.load(Acquire) == 0 {
             // Another slot may already hold this text: remove only our own.
-            if shard.get_key_value(&*self.0.text).is_some_and(|(found, ())| Arc::ptr_eq(&found.0, &self.0)) {
+            if shard
+                .get_key_value(&*self.0.text)
+                .is_some_and(|(found, ())| Arc::ptr_eq(&found.0, &self.0))
+            {
                 shard.remove(&*self.0.text);
             }
         }
@@ -182,7 +188,11 @@ impl PartialOrd for Str {
 
 impl Ord for Str {
     fn cmp(&self, other: &Self) -> Ordering {
-        if self == other { Ordering::Equal } else { self.as_str().cmp(other.as_str()) }
+        if self == other {
+            Ordering::Equal
+        } else {
+            self.as_str().cmp(other.as_str())
+        }
     }
 }
 

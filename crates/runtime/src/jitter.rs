@@ -31,6 +31,10 @@ mod tests {
         assert!(chances.iter().all(|chance| (0.0..1.0).contains(chance)));
         assert!(chances.windows(2).any(|pair| pair[0] != pair[1]));
         let range = (Duration::from_secs(2), Duration::from_secs(3));
-        assert!((0..100).map(|_| between(range)).all(|drawn| drawn >= range.0 && drawn <= range.1));
+        assert!(
+            (0..100)
+                .map(|_| between(range))
+                .all(|drawn| drawn >= range.0 && drawn <= range.1)
+        );
     }
 }

@@ -33,7 +33,11 @@ impl<S> Change<S> {
 // Derived, it would ask for `S: Clone`.
 impl<S> Clone for Change<S> {
     fn clone(&self) -> Self {
-        Self { old: self.old.clone(), new: self.new.clone(), origin: self.origin }
+        Self {
+            old: self.old.clone(),
+            new: self.new.clone(),
+            origin: self.origin,
+        }
     }
 }
 
@@ -70,10 +74,12 @@ impl SyncState {
 
     /// The worst of several: blocked before starting before synced.
     pub(crate) fn worst(states: impl IntoIterator<Item = Self>) -> Self {
-        states.into_iter().fold(Self::Synced, |worst, state| match (&worst, &state) {
-            (Self::Blocked(_), _) | (Self::Starting, Self::Synced | Self::Starting) => worst,
-            _ => state,
-        })
+        states
+            .into_iter()
+            .fold(Self::Synced, |worst, state| match (&worst, &state) {
+                (Self::Blocked(_), _) | (Self::Starting, Self::Synced | Self::Starting) => worst,
+                _ => state,
+            })
     }
 }
 
@@ -154,8 +160,13 @@ mod tests {
 
     fn problem(cause: Cause) -> String {
         let resource = ResourceType::of::<Deployment>();
-        Problem { resource, cause, message: "connection refused".into(), since: Timestamp::UNIX_EPOCH }
-            .to_string()
+        Problem {
+            resource,
+            cause,
+            message: "connection refused".into(),
+            since: Timestamp::UNIX_EPOCH,
+        }
+        .to_string()
     }
 
     #[test]

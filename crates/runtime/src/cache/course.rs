@@ -121,7 +121,14 @@ pub(crate) struct Course {
 
 impl Course {
     pub(crate) fn new(paged: bool) -> Self {
-        Self { paged, position: None, failures: 0, refusals: 0, progressed: false, silent: 0 }
+        Self {
+            paged,
+            position: None,
+            failures: 0,
+            refusals: 0,
+            progressed: false,
+            silent: 0,
+        }
     }
 
     /// Whether lists are paged, by choice or by experience.
@@ -171,7 +178,11 @@ impl Course {
                     // A watch from a version that the server has not reached is silent for ever.
                     self.position = None;
                 }
-                if self.silent > PATIENCE { self.failed() } else { (Pause::None, None) }
+                if self.silent > PATIENCE {
+                    self.failed()
+                } else {
+                    (Pause::None, None)
+                }
             }
             Outcome::NoEndBookmark => {
                 self.paged = true;
@@ -187,7 +198,11 @@ impl Course {
             }
             Outcome::Refused(Refusal::Expired | Refusal::FromTheFuture) => {
                 let first = self.position.take().is_some();
-                if first && self.failures == 0 { (Pause::None, None) } else { self.failed() }
+                if first && self.failures == 0 {
+                    (Pause::None, None)
+                } else {
+                    self.failed()
+                }
             }
             Outcome::Refused(Refusal::Missing) => {
                 // If it comes back, it is another kind under the same name.
@@ -297,18 +312,48 @@ mod tests {
             (Outcome::Closed { early: true }, resume.clone(), Pause::None, None),
             (Outcome::Cut, resume.clone(), Pause::Backoff(1), None),
             (Outcome::Silent, resume.clone(), Pause::None, None),
-            (Outcome::Refused(Refusal::Expired), Step::StreamList, Pause::None, None),
-            (Outcome::Refused(Refusal::FromTheFuture), Step::StreamList, Pause::None, None),
-            (Outcome::Refused(Refusal::Other), resume.clone(), Pause::Backoff(1), None),
+            (
+                Outcome::Refused(Refusal::Expired),
+                Step::StreamList,
+                Pause::None,
+                None,
+            ),
+            (
+                Outcome::Refused(Refusal::FromTheFuture),
+                Step::StreamList,
+                Pause::None,
+                None,
+            ),
+            (
+                Outcome::Refused(Refusal::Other),
+                resume.clone(),
+                Pause::Backoff(1),
+                None,
+            ),
             (
                 Outcome::Refused(Refusal::Throttled(Duration::from_secs(7))),
                 resume.clone(),
                 Pause::Asked(Duration::from_secs(7)),
                 None,
             ),
-            (Outcome::Refused(Refusal::Forbidden), resume, Pause::Slow(1), Some(Standing::Forbidden)),
-            (Outcome::Refused(Refusal::Missing), Step::StreamList, Pause::Slow(1), Some(Standing::Missing)),
-            (Outcome::Refused(Refusal::Invalid), Step::StreamList, Pause::Backoff(1), None),
+            (
+                Outcome::Refused(Refusal::Forbidden),
+                resume,
+                Pause::Slow(1),
+                Some(Standing::Forbidden),
+            ),
+            (
+                Outcome::Refused(Refusal::Missing),
+                Step::StreamList,
+                Pause::Slow(1),
+                Some(Standing::Missing),
+            ),
+            (
+                Outcome::Refused(Refusal::Invalid),
+                Step::StreamList,
+                Pause::Backoff(1),
+                None,
+            ),
             (Outcome::ViewsChanged, Step::StreamList, Pause::None, None),
             (Outcome::WentBackwards, Step::StreamList, Pause::Backoff(1), None),
         ] {
@@ -321,18 +366,38 @@ mod tests {
     #[test]
     fn each_outcome_of_a_first_list_leads_to_its_step() {
         for (outcome, step, pause, standing) in [
-            (Outcome::Closed { early: true }, Step::StreamList, Pause::Backoff(1), None),
+            (
+                Outcome::Closed { early: true },
+                Step::StreamList,
+                Pause::Backoff(1),
+                None,
+            ),
             (Outcome::Cut, Step::StreamList, Pause::Backoff(1), None),
             (Outcome::NoEndBookmark, Step::PagedList, Pause::None, None),
-            (Outcome::Refused(Refusal::Invalid), Step::PagedList, Pause::None, None),
-            (Outcome::Refused(Refusal::Missing), Step::StreamList, Pause::Slow(1), Some(Standing::Missing)),
+            (
+                Outcome::Refused(Refusal::Invalid),
+                Step::PagedList,
+                Pause::None,
+                None,
+            ),
+            (
+                Outcome::Refused(Refusal::Missing),
+                Step::StreamList,
+                Pause::Slow(1),
+                Some(Standing::Missing),
+            ),
             (
                 Outcome::Refused(Refusal::Forbidden),
                 Step::StreamList,
                 Pause::Slow(1),
                 Some(Standing::Forbidden),
             ),
-            (Outcome::Paged(version(4)), Step::Watch(version(4)), Pause::None, Some(Standing::Synced)),
+            (
+                Outcome::Paged(version(4)),
+                Step::Watch(version(4)),
+                Pause::None,
+                Some(Standing::Synced),
+            ),
         ] {
             let mut course = Course::new(false);
             course.opened();
@@ -346,7 +411,10 @@ mod tests {
         let mut course = watching();
         assert_eq!(course.ended(&Outcome::Cut), (Pause::Backoff(1), None));
         assert_eq!(course.ended(&Outcome::Cut), (Pause::Backoff(2), None));
-        assert_eq!(course.ended(&Outcome::Cut), (Pause::Backoff(3), Some(Standing::Unreachable)));
+        assert_eq!(
+            course.ended(&Outcome::Cut),
+            (Pause::Backoff(3), Some(Standing::Unreachable))
+        );
         assert_eq!(course.opened(), Some(Standing::Synced));
         course.progressed(&version(11));
         assert_eq!(course.ended(&Outcome::Cut), (Pause::Backoff(1), None));
@@ -366,15 +434,24 @@ mod tests {
     fn a_list_that_expires_again_and_again_backs_off() {
         let mut course = watching();
         assert_eq!(course.ended(&Outcome::Refused(Refusal::Expired)).0, Pause::None);
-        assert_eq!(course.ended(&Outcome::Refused(Refusal::Expired)).0, Pause::Backoff(1));
-        assert_eq!(course.ended(&Outcome::Refused(Refusal::Expired)).0, Pause::Backoff(2));
+        assert_eq!(
+            course.ended(&Outcome::Refused(Refusal::Expired)).0,
+            Pause::Backoff(1)
+        );
+        assert_eq!(
+            course.ended(&Outcome::Refused(Refusal::Expired)).0,
+            Pause::Backoff(2)
+        );
     }
 
     #[test]
     fn a_watch_that_ends_at_once_before_anything_came_backs_off() {
         let mut course = watching();
         course.opened();
-        assert_eq!(course.ended(&Outcome::Closed { early: true }).0, Pause::Backoff(1));
+        assert_eq!(
+            course.ended(&Outcome::Closed { early: true }).0,
+            Pause::Backoff(1)
+        );
         course.opened();
         assert_eq!(course.ended(&Outcome::Closed { early: false }).0, Pause::None);
     }
@@ -401,7 +478,10 @@ mod tests {
             ..WatchTiming::default()
         };
         let at_most = |nth| timing.pause(Pause::Backoff(nth), 1.0);
-        assert_eq!([at_most(1), at_most(2), at_most(3)], [1, 2, 4].map(Duration::from_secs));
+        assert_eq!(
+            [at_most(1), at_most(2), at_most(3)],
+            [1, 2, 4].map(Duration::from_secs)
+        );
         assert_eq!(at_most(40), Duration::from_secs(30));
         assert_eq!(timing.pause(Pause::Backoff(3), 0.0), Duration::from_secs(2));
     }

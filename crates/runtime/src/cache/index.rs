@@ -60,7 +60,10 @@ impl Posting {
 
 impl<S> Default for Indexes<S> {
     fn default() -> Self {
-        Self { owners: HashMap::new(), named: Vec::new() }
+        Self {
+            owners: HashMap::new(),
+            named: Vec::new(),
+        }
     }
 }
 
@@ -91,7 +94,11 @@ impl<S: Shape> Indexes<S> {
         if self.named.iter().any(|index| &*index.name == name) {
             return false;
         }
-        self.named.push(Named { name: name.into(), extract, values: HashMap::new() });
+        self.named.push(Named {
+            name: name.into(),
+            extract,
+            values: HashMap::new(),
+        });
         true
     }
 
@@ -116,7 +123,9 @@ impl<S: Shape> Indexes<S> {
 impl<S: Shape> Named<S> {
     fn insert(&mut self, object: &S) {
         let values = &mut self.values;
-        (self.extract)(object, &mut |value| put(values, Str::new(value), &object.meta().key));
+        (self.extract)(object, &mut |value| {
+            put(values, Str::new(value), &object.meta().key)
+        });
     }
 }
 

@@ -57,13 +57,19 @@ struct Ended {
 
 impl From<Outcome> for Ended {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, message: String::new() }
+        Self {
+            outcome,
+            message: String::new(),
+        }
     }
 }
 
 impl From<Malformed> for Ended {
     fn from(_: Malformed) -> Self {
-        Self { outcome: Outcome::Cut, message: "what came is no watch stream".to_owned() }
+        Self {
+            outcome: Outcome::Cut,
+            message: "what came is no watch stream".to_owned(),
+        }
     }
 }
 
@@ -74,7 +80,13 @@ impl Informer {
         watch: Arc<Watch>,
         on_paged: Box<dyn Fn() + Send + Sync>,
     ) -> Self {
-        Self { client, timing, watch, on_paged, blocked_since: Mutex::default() }
+        Self {
+            client,
+            timing,
+            watch,
+            on_paged,
+            blocked_since: Mutex::default(),
+        }
     }
 
     /// Lists and watches, for ever.
@@ -139,7 +151,9 @@ impl Informer {
                 query.push_str("&continue=");
                 query.push_str(&encode(&next));
             }
-            let answer = self.send(&query, if whole { OBJECT } else { METADATA_LIST }).await?;
+            let answer = self
+                .send(&query, if whole { OBJECT } else { METADATA_LIST })
+                .await?;
             let body = tokio::time::timeout(self.timing.answer, answer.into_body().collect()).await;
             let body = match body {
                 Ok(Ok(body)) => body.to_bytes(),
@@ -169,8 +183,10 @@ impl Informer {
         whole: bool,
     ) -> Result<Ended, Ended> {
         let session = jitter::between(self.timing.session);
-        let mut query =
-            format!("watch=true&allowWatchBookmarks=true&timeoutSeconds={}", session.as_secs().max(1));
+        let mut query = format!(
+            "watch=true&allowWatchBookmarks=true&timeoutSeconds={}",
+            session.as_secs().max(1)
+        );
         match &from {
             Some(version) => query.push_str(&format!("&resourceVersion={}", encode(&version.to_string()))),
             None => query.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"),
@@ -180,8 +196,13 @@ impl Informer {
         if let Some(standing) = course.opened() {
             self.stand(&standing, "");
         }
-        let mut reading =
-            Reading { informer: self, course, views, listing: from.is_none(), bookmarks: from.is_some() };
+        let mut reading = Reading {
+            informer: self,
+            course,
+            views,
+            listing: from.is_none(),
+            bookmarks: from.is_some(),
+        };
         if reading.listing {
             alive(views).for_each(|view| view.begin_list());
         }
@@ -204,7 +225,10 @@ impl Informer {
                 Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
                 Ok(Some(Err(error))) => return Err(cut(&error)),
                 Ok(None) => {
-                    return Ok(Outcome::Closed { early: opened.elapsed() < EARLY }.into());
+                    return Ok(Outcome::Closed {
+                        early: opened.elapsed() < EARLY,
+                    }
+                    .into());
                 }
                 Err(_) if reading.listing => return Err(Outcome::NoEndBookmark.into()),
                 Err(_) => return Err(Outcome::Silent.into()),
@@ -223,14 +247,21 @@ impl Informer {
             outcome: Outcome::Refused(Refusal::Other),
             message: "no valid path".to_owned(),
         })?;
-        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
-        request.headers_mut().insert(USER_AGENT, self.client.user_agent().clone());
+        request
+            .headers_mut()
+            .insert(ACCEPT, HeaderValue::from_static(accept));
+        request
+            .headers_mut()
+            .insert(USER_AGENT, self.client.user_agent().clone());
         let answer = tokio::time::timeout(self.timing.answer, self.client.kube().send(request)).await;
         let answer = match answer {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => return Err(cut(&error)),
             Err(_) => {
-                return Err(Ended { outcome: Outcome::Cut, message: "no answer in time".to_owned() });
+                return Err(Ended {
+                    outcome: Outcome::Cut,
+                    message: "no answer in time".to_owned(),
+                });
             }
         };
         if answer.status().is_success() {
@@ -239,8 +270,11 @@ impl Informer {
         let code = answer.status().as_u16();
         let wait = retry_after(answer.headers());
         let body = tokio::time::timeout(LAST_WORDS, answer.into_body().collect()).await;
-        let body =
-            body.ok().and_then(Result::ok).map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        let body = body
+            .ok()
+            .and_then(Result::ok)
+            .map(http_body_util::Collected::to_bytes)
+            .unwrap_or_default();
         Err(refused(code, serde_json::from_slice(&body).ok().as_ref(), wait))
     }
 
@@ -392,11 +426,16 @@ fn metadata(object: &[u8]) -> Option<Meta> {
         metadata: Meta,
     }
 
-    serde_json::from_slice::<Object>(object).ok().map(|object| object.metadata)
+    serde_json::from_slice::<Object>(object)
+        .ok()
+        .map(|object| object.metadata)
 }
 
 fn cut(error: &kube::Error) -> Ended {
-    Ended { outcome: Outcome::Cut, message: root_cause(error) }
+    Ended {
+        outcome: Outcome::Cut,
+        message: root_cause(error),
+    }
 }
 
 /// What a refusal means for a watch.
@@ -404,7 +443,9 @@ fn refused(code: u16, status: Option<&Status>, wait: Option<Duration>) -> Ended 
     let message = status.map(|status| status.message.clone()).unwrap_or_default();
     let too_large = |status: &Status| {
         let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
-        causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge")
+        causes
+            .iter()
+            .any(|cause| cause.reason == "ResourceVersionTooLarge")
     };
     let refusal = if status.is_some_and(too_large) {
         Refusal::FromTheFuture
@@ -414,10 +455,19 @@ fn refused(code: u16, status: Option<&Status>, wait: Option<Duration>) -> Ended 
             Failure::Forbidden => Refusal::Forbidden,
             Failure::Invalid(_) => Refusal::Invalid,
             Failure::Gone => Refusal::Expired,
-            Failure::Throttled { retry_after: Some(wait) } => Refusal::Throttled(wait),
+            Failure::Throttled {
+                retry_after: Some(wait),
+            } => Refusal::Throttled(wait),
             _ => Refusal::Other,
         }
     };
-    let message = if message.is_empty() { format!("status {code}") } else { message };
-    Ended { outcome: Outcome::Refused(refusal), message }
+    let message = if message.is_empty() {
+        format!("status {code}")
+    } else {
+        message
+    };
+    Ended {
+        outcome: Outcome::Refused(refusal),
+        message,
+    }
 }

@@ -29,7 +29,10 @@ pub(crate) struct Part<S> {
 // Derived, it would ask for `S: Clone`.
 impl<S> Clone for Reader<S> {
     fn clone(&self) -> Self {
-        Self { parts: Arc::clone(&self.parts), state: Arc::clone(&self.state) }
+        Self {
+            parts: Arc::clone(&self.parts),
+            state: Arc::clone(&self.state),
+        }
     }
 }
 
@@ -46,7 +49,10 @@ impl<S: Shape> Reader<S> {
             });
         }
         combine(&state, &states);
-        Self { parts: parts.into(), state }
+        Self {
+            parts: parts.into(),
+            state,
+        }
     }
 
     /// The object of that key.
@@ -69,7 +75,10 @@ impl<S: Shape> Reader<S> {
 
     /// How many objects there are.
     pub fn len(&self) -> usize {
-        self.parts.iter().map(|part| part.view.read(super::store::Store::len)).sum()
+        self.parts
+            .iter()
+            .map(|part| part.view.read(super::store::Store::len))
+            .sum()
     }
 
     /// Whether there are none.
@@ -101,7 +110,10 @@ impl<S: Shape> Reader<S> {
     /// The objects found under `value` in an index declared with [`index`](Self::index). None if it was not.
     pub fn by_index(&self, name: &str, value: &str) -> Vec<Arc<S>> {
         self.gather(|view, found| {
-            found.extend(view.read(|store| store.by_index(&function_index(name), value)).unwrap_or_default());
+            found.extend(
+                view.read(|store| store.by_index(&function_index(name), value))
+                    .unwrap_or_default(),
+            );
         })
     }
 

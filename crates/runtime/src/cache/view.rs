@@ -27,7 +27,9 @@ pub(crate) struct Undecodable {
 
 impl From<serde_json::Error> for Undecodable {
     fn from(error: serde_json::Error) -> Self {
-        Self { column: error.column() }
+        Self {
+            column: error.column(),
+        }
     }
 }
 
@@ -117,7 +119,14 @@ impl<S: Shape> View<S> {
         let _order = self.order.lock();
         let present: Vec<Arc<S>> = self.store.read().iter().cloned().collect();
         for object in present {
-            call(&handler, &Change { old: None, new: Some(object), origin: Origin::InitialList });
+            call(
+                &handler,
+                &Change {
+                    old: None,
+                    new: Some(object),
+                    origin: Origin::InitialList,
+                },
+            );
         }
         let mut handlers = self.handlers.write();
         *handlers = handlers.iter().cloned().chain([(id, handler)]).collect();
@@ -127,7 +136,11 @@ impl<S: Shape> View<S> {
     /// Removes a handler. A change that is being told right now may still reach it.
     pub(crate) fn unsubscribe(&self, id: u64) {
         let mut handlers = self.handlers.write();
-        *handlers = handlers.iter().filter(|(other, _)| *other != id).cloned().collect();
+        *handlers = handlers
+            .iter()
+            .filter(|(other, _)| *other != id)
+            .cloned()
+            .collect();
     }
 
     fn decode(&self, object: &[u8]) -> Result<S, Undecodable> {
@@ -156,7 +169,10 @@ impl<S: Shape> View<S> {
 
 fn call<S: Shape>(handler: &Handler<S>, change: &Change<S>) {
     if catch_unwind(AssertUnwindSafe(|| handler(change))).is_err() {
-        let key = change.object().map(|object| object.meta().key.to_string()).unwrap_or_default();
+        let key = change
+            .object()
+            .map(|object| object.meta().key.to_string())
+            .unwrap_or_default();
         tracing::error!(kind = %S::resource(), object = key, "a subscriber panicked on a change; it goes on with the next");
     }
 }

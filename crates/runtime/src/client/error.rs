@@ -96,7 +96,11 @@ struct Said<'a>(&'a str);
 
 impl fmt::Display for Said<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() { Ok(()) } else { write!(f, ": {}", self.0) }
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            write!(f, ": {}", self.0)
+        }
     }
 }
 
@@ -117,7 +121,9 @@ impl fmt::Display for Failure {
                 let fields: Vec<&str> = causes.iter().map(|cause| &*cause.field).collect();
                 write!(f, "invalid {}", fields.join(", "))
             }
-            Self::Throttled { retry_after: Some(wait) } => write!(f, "asked to wait {} s", wait.as_secs()),
+            Self::Throttled {
+                retry_after: Some(wait),
+            } => write!(f, "asked to wait {} s", wait.as_secs()),
             Self::Throttled { retry_after: None } => f.write_str("asked to wait"),
             Self::Timeout => f.write_str("no answer in time"),
             Self::Gone => f.write_str("no longer kept"),
@@ -131,7 +137,11 @@ impl fmt::Display for Failure {
 
 impl ClientError {
     pub(crate) fn new(operation: Operation, failure: Failure, message: impl Into<String>) -> Self {
-        Self { operation, failure, message: message.into() }
+        Self {
+            operation,
+            failure,
+            message: message.into(),
+        }
     }
 
     /// The class.
@@ -208,7 +218,10 @@ impl Failure {
             409 if causes.iter().any(|cause| cause.reason == "FieldManagerConflict") => Self::FieldConflict(
                 causes
                     .iter()
-                    .map(|cause| FieldConflict { field: cause.field.clone(), message: cause.message.clone() })
+                    .map(|cause| FieldConflict {
+                        field: cause.field.clone(),
+                        message: cause.message.clone(),
+                    })
                     .collect(),
             ),
             409 => Self::Conflict,
@@ -217,7 +230,10 @@ impl Failure {
                 causes
                     .iter()
                     .filter(|cause| !cause.field.is_empty())
-                    .map(|cause| FieldCause { field: cause.field.clone(), reason: cause.reason.clone() })
+                    .map(|cause| FieldCause {
+                        field: cause.field.clone(),
+                        reason: cause.reason.clone(),
+                    })
                     .collect(),
             ),
             429 => Self::Throttled { retry_after },
@@ -274,21 +290,34 @@ mod tests {
             r#"{"code":409,"reason":"Conflict","message":"Apply failed with 1 conflict",
                 "details":{"causes":[{"reason":"FieldManagerConflict","message":"conflict with \"kubectl\"","field":".data.k"}]}}"#,
         );
-        let Failure::FieldConflict(conflicts) = Failure::classify(409, Some(&fields), None) else { panic!() };
+        let Failure::FieldConflict(conflicts) = Failure::classify(409, Some(&fields), None) else {
+            panic!()
+        };
         assert_eq!(conflicts[0].field, ".data.k");
         let uid = status(r#"{"code":409,"reason":"Conflict","message":"Precondition failed: UID"}"#);
         assert_eq!(Failure::classify(409, Some(&uid), None), Failure::Conflict);
         let exists = status(r#"{"code":409,"reason":"AlreadyExists"}"#);
-        assert_eq!(Failure::classify(409, Some(&exists), None), Failure::AlreadyExists);
+        assert_eq!(
+            Failure::classify(409, Some(&exists), None),
+            Failure::AlreadyExists
+        );
     }
 
     #[test]
     fn retry_after_comes_from_the_header_or_the_status() {
         let in_body = status(r#"{"code":429,"reason":"TooManyRequests","details":{"retryAfterSeconds":3}}"#);
-        let seconds = |n| Failure::Throttled { retry_after: Some(Duration::from_secs(n)) };
+        let seconds = |n| Failure::Throttled {
+            retry_after: Some(Duration::from_secs(n)),
+        };
         assert_eq!(Failure::classify(429, Some(&in_body), None), seconds(3));
-        assert_eq!(Failure::classify(429, Some(&in_body), Some(Duration::from_secs(5))), seconds(5));
-        assert_eq!(Failure::classify(503, None, Some(Duration::from_secs(1))), seconds(1));
+        assert_eq!(
+            Failure::classify(429, Some(&in_body), Some(Duration::from_secs(5))),
+            seconds(5)
+        );
+        assert_eq!(
+            Failure::classify(503, None, Some(Duration::from_secs(1))),
+            seconds(1)
+        );
     }
 
     #[test]
@@ -297,7 +326,13 @@ mod tests {
             error(Failure::NotFound, "namespaces \"shop\" not found"),
             "cannot apply ConfigMap shop/web: not found: namespaces \"shop\" not found"
         );
-        let causes = vec![FieldCause { field: "data.k".into(), reason: "FieldValueInvalid".into() }];
-        assert_eq!(error(Failure::Invalid(causes), ""), "cannot apply ConfigMap shop/web: invalid data.k");
+        let causes = vec![FieldCause {
+            field: "data.k".into(),
+            reason: "FieldValueInvalid".into(),
+        }];
+        assert_eq!(
+            error(Failure::Invalid(causes), ""),
+            "cannot apply ConfigMap shop/web: invalid data.k"
+        );
     }
 }

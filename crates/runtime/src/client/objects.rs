@@ -42,7 +42,11 @@ impl Apply {
     /// In the name of this field manager. Without [`force`](Self::force), a field that another manager holds with
     /// another value is a [`FieldConflict`](Failure::FieldConflict).
     pub fn by(manager: impl Into<String>) -> Self {
-        Self { manager: manager.into(), force: false, dry_run: false }
+        Self {
+            manager: manager.into(),
+            force: false,
+            dry_run: false,
+        }
     }
 
     /// Take fields from other managers.
@@ -112,7 +116,10 @@ impl Delete {
 
     /// Only this incarnation: anything else of that name is a [`Conflict`](Failure::Conflict).
     pub fn incarnation(uid: Uid) -> Self {
-        Self { uid: Some(uid), ..Self::default() }
+        Self {
+            uid: Some(uid),
+            ..Self::default()
+        }
     }
 
     /// Only if it has not changed since this version.
@@ -160,7 +167,11 @@ impl Delete {
 
 impl<T: DeserializeOwned> Objects<T> {
     pub(super) fn new(client: Client, resource: ResourceType) -> Self {
-        Self { client, resource, decoded: PhantomData }
+        Self {
+            client,
+            resource,
+            decoded: PhantomData,
+        }
     }
 
     /// The object, live; [`NotFound`](Failure::NotFound) if there is none.
@@ -210,9 +221,17 @@ impl<T: DeserializeOwned> Objects<T> {
                     query.push_str(&encode(&next));
                 }
                 let call = Call {
-                    operation: Operation { verb: "list", resource: self.resource.clone(), key: None },
+                    operation: Operation {
+                        verb: "list",
+                        resource: self.resource.clone(),
+                        key: None,
+                    },
                     method: Method::GET,
-                    target: format!("{}?{}", self.resource.path(namespace), query.trim_start_matches('&')),
+                    target: format!(
+                        "{}?{}",
+                        self.resource.path(namespace),
+                        query.trim_start_matches('&')
+                    ),
                     content_type: None,
                     body: Bytes::new(),
                     repeat: Repeat::Harmless,
@@ -264,19 +283,31 @@ impl<T: DeserializeOwned> Objects<T> {
             Patch::Json(body) => (JSON_PATCH, body),
         };
         let mut call = self.call("patch", Method::PATCH, key, "", Repeat::Harmful);
-        call.target.push_str(&format!("?fieldManager={}", encode(manager)));
+        call.target
+            .push_str(&format!("?fieldManager={}", encode(manager)));
         self.write(self.with_body(call, content_type, body)?, false).await
     }
 
     /// Deletes an object, or marks it for deletion.
     pub async fn delete(&self, key: &ObjectKey, delete: &Delete) -> Result<Deletion, ClientError> {
         // Repeated, a delete by name might meet the next incarnation.
-        let repeat = if delete.uid.is_some() { Repeat::Harmless } else { Repeat::Harmful };
-        let call =
-            self.with_body(self.call("delete", Method::DELETE, key, "", repeat), JSON, &delete.body())?;
+        let repeat = if delete.uid.is_some() {
+            Repeat::Harmless
+        } else {
+            Repeat::Harmful
+        };
+        let call = self.with_body(
+            self.call("delete", Method::DELETE, key, "", repeat),
+            JSON,
+            &delete.body(),
+        )?;
         let answer = self.client.call(&call).await?;
         let fate = self.client.tell_caches(&self.resource, key, &answer, true);
-        Ok(if fate == Fate::Stands { Deletion::Pending } else { Deletion::Done })
+        Ok(if fate == Fate::Stands {
+            Deletion::Pending
+        } else {
+            Deletion::Done
+        })
     }
 
     /// Sets the number of replicas through the scale subresource; the answer is the number the server took.
@@ -310,11 +341,16 @@ impl<T: DeserializeOwned> Objects<T> {
         object: &impl Serialize,
         apply: &Apply,
     ) -> Result<T, ClientError> {
-        let verb = if subresource.is_empty() { "apply" } else { "apply status of" };
+        let verb = if subresource.is_empty() {
+            "apply"
+        } else {
+            "apply status of"
+        };
         let mut call = self.call(verb, Method::PATCH, key, subresource, Repeat::Harmless);
         call.target.push('?');
         call.target.push_str(&apply.query());
-        self.write(self.with_body(call, APPLY, object)?, apply.dry_run).await
+        self.write(self.with_body(call, APPLY, object)?, apply.dry_run)
+            .await
     }
 
     /// Sends a write, and tells the caches what came of it before anyone else.
@@ -335,9 +371,17 @@ impl<T: DeserializeOwned> Objects<T> {
         repeat: Repeat,
     ) -> Call {
         Call {
-            operation: Operation { verb, resource: self.resource.clone(), key: Some(key.clone()) },
+            operation: Operation {
+                verb,
+                resource: self.resource.clone(),
+                key: Some(key.clone()),
+            },
             method,
-            target: format!("{}/{}{subresource}", self.resource.path(key.namespace()), encode(key.name())),
+            target: format!(
+                "{}/{}{subresource}",
+                self.resource.path(key.namespace()),
+                encode(key.name())
+            ),
             content_type: None,
             body: Bytes::new(),
             repeat,
@@ -400,7 +444,9 @@ impl Client {
         match (self.call(&call).await, uid) {
             (Ok(object), _) => caches.iter().for_each(|cache| cache.wrote(resource, &object)),
             (Err(error), Some(uid)) if error.is_not_found() => {
-                caches.iter().for_each(|cache| cache.wrote_gone(resource, key, uid));
+                caches
+                    .iter()
+                    .for_each(|cache| cache.wrote_gone(resource, key, uid));
             }
             (Err(_), _) => {}
         }
