@@ -104,7 +104,24 @@ async fn the_last_version_of_every_object_is_reconciled_whatever_the_network_doe
     let hurt = proxy.seen().iter().filter(|seen| seen.fault.is_some()).count();
     assert!(hurt > 20, "only {hurt} requests were hurt: this was no test");
     proxy.clear();
+
+    // The last changes are made while nobody can see them, and what was missed can only be listed again.
+    let frozen = proxy.freeze_watches(&watches);
+    for n in 0..OBJECTS {
+        let name = format!("o{n}");
+        match n % 3 {
+            0 => drop(api.delete(&name, &DeleteParams::default()).await),
+            1 => drop(api.create(&PostParams::default(), &original(&name, "last")).await),
+            _ => drop(
+                api.patch(&name, &PatchParams::default(), &Patch::Merge(json!({"data": {"value": "last"}})))
+                    .await,
+            ),
+        }
+    }
+    let gone = proxy.add(Fault::on(watches.clone()).times(2).then(Answer::expired()));
     proxy.cut_watches(&watches);
+    drop(frozen);
+    gone.wait_for_hits(2).await?;
 
     let originals = ListParams::default().labels("mirror=original");
     eventually("every object's last version was reconciled", || async {
