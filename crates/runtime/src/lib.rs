@@ -4,12 +4,22 @@
 //! | --- | --- |
 //! | [`cache`] | one shared watch per kind, decoded into small shapes; reads, indexes, changes |
 //! | [`client`] | live reads and all writes, with deadlines, bounded retries and classed errors |
+//! | [`controller`], [`queue`] | from a change to a reconcile: keys, priorities, backoff, workers, deadlines |
+//! | [`manager`] | one process: ordered start and stop, signals, readiness |
+//! | [`metrics`], [`log`] | what operators of operators look at |
+//! | [`object`] | conditions, finalizers, owner references |
 //! | [`key`], [`meta`], [`resource`], [`intern`] | the vocabulary: which object, what it says of itself, which kind, cheap strings |
 
 pub mod cache;
 pub mod client;
+pub mod controller;
 pub mod intern;
 mod jitter;
 pub mod key;
+pub mod log;
+pub mod manager;
 pub mod meta;
+pub mod metrics;
+pub mod object;
+pub mod queue;
 pub mod resource;

@@ -34,6 +34,8 @@
 mod change;
 mod course;
 mod digest;
+#[cfg(test)]
+pub(crate) mod feed;
 mod index;
 mod informer;
 mod prune;
