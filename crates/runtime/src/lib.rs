@@ -5,6 +5,7 @@
 //! | [`cache`] | one shared watch per kind, decoded into small shapes; reads, indexes, changes |
 //! | [`client`] | live reads and all writes, with deadlines, bounded retries and classed errors |
 //! | [`controller`], [`queue`] | from a change to a reconcile: keys, priorities, backoff, workers, deadlines |
+//! | [`leader`] | of many replicas, one works |
 //! | [`manager`] | one process: ordered start and stop, signals, readiness |
 //! | [`metrics`], [`log`] | what operators of operators look at |
 //! | [`object`] | conditions, finalizers, owner references |
@@ -16,6 +17,7 @@ pub mod controller;
 pub mod intern;
 mod jitter;
 pub mod key;
+pub mod leader;
 pub mod log;
 pub mod manager;
 pub mod meta;
