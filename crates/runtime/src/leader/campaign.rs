@@ -180,11 +180,11 @@ impl<'a, L: Lock> Campaign<'a, L> {
     }
 
     async fn read(&mut self) {
-        let now = Instant::now();
-        match timeout_at(self.deadline(now), self.lock.read()).await {
+        let sent = Instant::now();
+        match timeout_at(self.deadline(sent), self.lock.read()).await {
             Ok(Ok(found)) => self.saw(found),
-            Ok(Err(refusal)) => self.failed(&refusal),
-            Err(_) => self.failed(&self.no_answer("read")),
+            Ok(Err(refusal)) => self.failed(&refusal, sent),
+            Err(_) => self.failed(&self.no_answer("read"), sent),
         }
     }
 
@@ -196,8 +196,8 @@ impl<'a, L: Lock> Campaign<'a, L> {
                 self.last_failure = None;
                 self.protocol.wrote(found, sent, Instant::now());
             }
-            Ok(Err(refusal)) => self.failed(&refusal),
-            Err(_) => self.failed(&self.no_answer("written")),
+            Ok(Err(refusal)) => self.failed(&refusal, sent),
+            Err(_) => self.failed(&self.no_answer("written"), sent),
         }
     }
 
@@ -219,8 +219,8 @@ impl<'a, L: Lock> Campaign<'a, L> {
         }
     }
 
-    fn failed(&mut self, refusal: &Refusal) {
-        self.protocol.failed(&refusal.failed, Instant::now(), self.pause());
+    fn failed(&mut self, refusal: &Refusal, sent: Instant) {
+        self.protocol.failed(&refusal.failed, sent, Instant::now(), self.pause());
         if refusal.failed == Failed::Unknown {
             self.note(refusal);
         } else {

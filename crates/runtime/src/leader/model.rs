@@ -128,7 +128,7 @@ impl Candidate {
                     match answer {
                         Ok(Some(found)) if wrote => self.protocol.wrote(found, sent, now),
                         Ok(found) => self.protocol.saw(found, now, times().retry_period),
-                        Err(failed) => self.protocol.failed(&failed, now, times().retry_period),
+                        Err(failed) => self.protocol.failed(&failed, sent, now, times().retry_period),
                     }
                 }
                 later => {
@@ -138,7 +138,7 @@ impl Candidate {
                     }
                     self.waits_for = None;
                     self.answer = None;
-                    self.protocol.failed(&Failed::Unknown, now, times().retry_period);
+                    self.protocol.failed(&Failed::Unknown, sent, now, times().retry_period);
                 }
             }
         }

@@ -257,14 +257,15 @@ impl Protocol {
         self.saw(Some(found), now, Duration::ZERO);
     }
 
-    /// A request failed. `pause` is how long to wait before the next one.
-    pub(super) fn failed(&mut self, failed: &Failed, now: Instant, pause: Duration) {
+    /// A request that was sent then failed. The next one comes `pause` after that, not after the failure: time that went by
+    /// while it hung is time lost already.
+    pub(super) fn failed(&mut self, failed: &Failed, sent: Instant, now: Instant, pause: Duration) {
         // What we believed to know may be what failed.
         self.sight = Sight::Unsure;
         self.conflicts += u32::from(*failed == Failed::Conflict);
         // A conflict or two are a race that somebody won. More are something else, and must not become a storm.
         let at_once = *failed == Failed::Conflict && self.conflicts <= CALM_CONFLICTS;
-        self.not_before = if at_once { now } else { now + pause };
+        self.not_before = if at_once { now } else { now.max(sent + pause) };
     }
 }
 
@@ -352,7 +353,7 @@ mod tests {
         }
 
         fn fails(&mut self, failed: &Failed) {
-            self.protocol.failed(failed, self.now, 2 * SECOND);
+            self.protocol.failed(failed, self.now, self.now, 2 * SECOND);
         }
     }
 
@@ -458,15 +459,17 @@ mod tests {
         bench.pass(2.0);
         bench.write();
         bench.protocol.sending();
-        bench.pass(5.0);
         bench.fails(&Failed::Unknown);
-        assert_eq!(bench.waits_until(), 9.0);
+        assert_eq!(bench.waits_until(), 4.0);
         bench.pass(2.0);
         assert_eq!(bench.decide(), Step::Read);
-        bench.pass(0.5);
+        let sent = bench.now;
+        bench.pass(5.0);
+        bench.protocol.failed(&Failed::Unknown, sent, bench.now, 2 * SECOND);
+        assert_eq!(bench.decide(), Step::Read, "at once, since it hung for so long");
         bench.fails(&Failed::Unknown);
         assert_eq!(bench.waits_until(), 10.0, "the deadline, not the next try");
-        bench.pass(0.5);
+        bench.pass(1.0);
         assert_eq!(bench.decide(), Step::Lost(Loss::Deadline));
     }
 
