@@ -59,7 +59,7 @@ fn version_of<S: Shape>(reader: &Reader<S>, name: &str) -> Option<String> {
     reader.get(&key(name)).map(|object| object.meta().resource_version.to_string())
 }
 
-async fn started() -> (Client, FakeApi, Cache, Reader<Slim>) {
+fn started() -> (Client, FakeApi, Cache, Reader<Slim>) {
     let (client, api) = fake_api();
     let cache = Cache::new(&client);
     let reader = cache.reader::<Slim>(&Selection::all());
@@ -69,7 +69,7 @@ async fn started() -> (Client, FakeApi, Cache, Reader<Slim>) {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_is_streamed_and_the_same_stream_goes_on_as_the_watch() {
-    let (_client, mut api, _cache, reader) = started().await;
+    let (_client, mut api, _cache, reader) = started();
     let (_subscription, changes) = listen(&reader);
     let mut stream = api.stream_list(10, &[config_map("a", 1, 8)]).await;
     reader.synced().await;
@@ -92,7 +92,7 @@ async fn a_list_is_streamed_and_the_same_stream_goes_on_as_the_watch() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_is_not_synced_before_its_list_has_ended() {
-    let (_client, mut api, _cache, reader) = started().await;
+    let (_client, mut api, _cache, reader) = started();
     let mut stream = api.next().await.stream();
     stream.event("ADDED", &config_map("a", 1, 8)).await;
     eventually(|| reader.len() == 1).await;
@@ -103,7 +103,7 @@ async fn a_reader_is_not_synced_before_its_list_has_ended() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_never_ends_a_streamed_list_is_listed_by_pages_and_that_is_remembered() {
-    let (_client, mut api, cache, reader) = started().await;
+    let (_client, mut api, cache, reader) = started();
     let _silent = api.next().await.stream();
     let first = api.next().await;
     assert_eq!(first.target, "/api/v1/configmaps?limit=500");
@@ -128,7 +128,7 @@ async fn a_server_that_never_ends_a_streamed_list_is_listed_by_pages_and_that_is
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_know_streamed_lists_is_listed_by_pages() {
-    let (_client, mut api, _cache, reader) = started().await;
+    let (_client, mut api, _cache, reader) = started();
     api.next().await.refuse(422, "Invalid", "sendInitialEvents is forbidden");
     api.next().await.answer(200, &json!({"metadata": {"resourceVersion": "10"}, "items": null}));
     let _stream = api.watch_from(10).await;
@@ -137,7 +137,7 @@ async fn a_server_that_does_not_know_streamed_lists_is_listed_by_pages() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_the_server_ends_is_resumed_where_it_was() {
-    let (_client, mut api, _cache, reader) = started().await;
+    let (_client, mut api, _cache, reader) = started();
     let mut stream = api.stream_list(10, &[]).await;
     stream.event("ADDED", &config_map("a", 1, 12)).await;
     stream.bookmark(17).await;
@@ -152,7 +152,7 @@ async fn a_watch_that_the_server_ends_is_resumed_where_it_was() {
 #[tokio::test(start_paused = true)]
 async fn what_was_deleted_while_the_position_expired_is_told_however_the_server_says_expired() {
     for as_event in [true, false] {
-        let (_client, mut api, _cache, reader) = started().await;
+        let (_client, mut api, _cache, reader) = started();
         let mut stream = api.stream_list(10, &[config_map("a", 1, 8), config_map("b", 2, 9)]).await;
         reader.synced().await;
         let (_subscription, changes) = listen(&reader);
@@ -174,7 +174,7 @@ async fn what_was_deleted_while_the_position_expired_is_told_however_the_server_
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_died_in_silence_is_noticed() {
-    let (_client, mut api, _cache, reader) = started().await;
+    let (_client, mut api, _cache, reader) = started();
     let stream = api.stream_list(10, &[]).await;
     reader.synced().await;
     // Nothing comes any more, and nobody closes it.
@@ -189,7 +189,7 @@ async fn a_connection_that_died_in_silence_is_noticed() {
 
 #[tokio::test(start_paused = true)]
 async fn d10_a_missing_kind_blocks_only_its_readers_says_so_and_heals() {
-    let (_client, mut api, _cache, reader) = started().await;
+    let (_client, mut api, _cache, reader) = started();
     api.next().await.refuse(404, "NotFound", "the server could not find the requested resource");
     let mut state = reader.state();
     let blocked = state.wait_for(|state| matches!(state, SyncState::Blocked(_))).await.unwrap().clone();
@@ -222,7 +222,7 @@ async fn a_forbidden_kind_names_the_rule_that_is_missing_and_heals() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unreachable_server_is_reported_after_a_while_and_forgotten_when_it_is_back() {
-    let (_client, mut api, cache, reader) = started().await;
+    let (_client, mut api, cache, reader) = started();
     let stream = api.stream_list(10, &[]).await;
     reader.synced().await;
     stream.cut().await;
@@ -273,7 +273,7 @@ async fn d11_readers_with_different_shapes_of_a_kind_share_one_watch() {
 
 #[tokio::test(start_paused = true)]
 async fn only_metadata_is_asked_for_until_someone_wants_more() {
-    let (_client, mut api, cache, slim) = started().await;
+    let (_client, mut api, cache, slim) = started();
     let asked = api.next().await;
     assert_eq!(asked.accept, "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
     let mut stream = asked.stream();
@@ -299,7 +299,7 @@ async fn only_metadata_is_asked_for_until_someone_wants_more() {
 
 #[tokio::test(start_paused = true)]
 async fn d13_the_watch_ends_with_its_last_reader_and_not_before() {
-    let (_client, mut api, cache, reader) = started().await;
+    let (_client, mut api, cache, reader) = started();
     let stream = api.stream_list(10, &[]).await;
     reader.synced().await;
     let other = cache.reader::<Slim>(&Selection::all());
@@ -340,7 +340,7 @@ async fn an_object_that_does_not_fit_keeps_its_last_form_and_holds_nothing_up() 
 
 #[tokio::test(start_paused = true)]
 async fn a_late_subscriber_first_hears_of_what_is_there() {
-    let (_client, mut api, _cache, reader) = started().await;
+    let (_client, mut api, _cache, reader) = started();
     let mut stream = api.stream_list(10, &[config_map("a", 1, 8)]).await;
     reader.synced().await;
     let (_subscription, changes) = listen(&reader);
@@ -352,7 +352,7 @@ async fn a_late_subscriber_first_hears_of_what_is_there() {
 
 #[tokio::test(start_paused = true)]
 async fn a_subscriber_that_panics_hurts_neither_the_watch_nor_the_others() {
-    let (_client, mut api, _cache, reader) = started().await;
+    let (_client, mut api, _cache, reader) = started();
     let _panicking = reader.subscribe(|_| panic!("on purpose"));
     let (_subscription, changes) = listen(&reader);
     let _stream = api.stream_list(10, &[config_map("a", 1, 8), config_map("b", 2, 9)]).await;
@@ -388,7 +388,7 @@ async fn several_namespaces_are_several_watches_and_stand_where_the_worst_stands
 
 #[tokio::test(start_paused = true)]
 async fn a_server_restored_from_a_backup_is_followed_again() {
-    let (_client, mut api, _cache, reader) = started().await;
+    let (_client, mut api, _cache, reader) = started();
     let stream = api.stream_list(100, &[config_map("a", 1, 90), config_map("b", 2, 95)]).await;
     reader.synced().await;
     stream.close();
@@ -414,7 +414,7 @@ async fn answered<T: Send + 'static>(
 
 #[tokio::test(start_paused = true)]
 async fn what_a_write_answered_is_in_the_cache_before_it_returns_and_is_told_once() {
-    let (client, mut api, _cache, reader) = started().await;
+    let (client, mut api, _cache, reader) = started();
     let mut stream = api.stream_list(10, &[config_map("a", 1, 8)]).await;
     reader.synced().await;
     let (_subscription, changes) = listen(&reader);
@@ -440,7 +440,7 @@ async fn what_a_write_answered_is_in_the_cache_before_it_returns_and_is_told_onc
 
 #[tokio::test(start_paused = true)]
 async fn what_a_write_deleted_is_out_of_the_cache_before_it_returns() {
-    let (client, mut api, _cache, reader) = started().await;
+    let (client, mut api, _cache, reader) = started();
     let mut stream = api.stream_list(10, &[config_map("a", 1, 8)]).await;
     reader.synced().await;
     let (_subscription, changes) = listen(&reader);
@@ -491,7 +491,7 @@ async fn a_write_enters_and_leaves_selections_by_its_labels() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_leaves_the_cache_alone() {
-    let (client, mut api, _cache, reader) = started().await;
+    let (client, mut api, _cache, reader) = started();
     let _stream = api.stream_list(10, &[]).await;
     reader.synced().await;
     let configs = client.objects::<ConfigMap>();

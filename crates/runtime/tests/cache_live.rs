@@ -37,13 +37,13 @@ async fn readers_of_any_shape_share_one_watch_which_ends_with_the_last() -> Resu
     whole.synced().await;
     slim.synced().await;
     live.put("b", "2").await?;
-    until(&whole, "the change in one shape", |reader| reader.len() == 2).await?;
-    until(&slim, "the change in the other", |reader| reader.len() == 2).await?;
+    until(&whole, "the change in one shape", |reader| reader.get(&live.key("b")).is_some()).await?;
+    until(&slim, "the change in the other", |reader| reader.get(&live.key("b")).is_some()).await?;
     assert_eq!(live.proxy.open_watches(&live.watches()), 1);
 
     drop((whole, slim));
     live.put("c", "3").await?;
-    until(&again, "changes as long as anyone reads", |reader| reader.len() == 3).await?;
+    until(&again, "changes as long as anyone reads", |reader| reader.get(&live.key("c")).is_some()).await?;
     drop(again);
     live.proxy.wait_for_open_watches(&live.watches(), 0).await?;
     let requests = env.requests()?.since(before)?;
@@ -123,14 +123,14 @@ async fn missing_rights_block_until_they_are_granted_and_again_when_they_are_rev
     let state = configs.state();
     let blocked = state.clone().wait_for(|state| matches!(state, SyncState::Blocked(_))).await?.clone();
     let SyncState::Blocked(problem) = blocked else { panic!("{blocked:?}") };
-    let Cause::Forbidden(rule) = &problem.cause else { panic!("{problem:?}") };
+    let Cause::Forbidden(missing) = &problem.cause else { panic!("{problem:?}") };
 
     // Exactly what the problem says is missing, and nothing else.
-    assert_eq!(rule.namespace.as_deref(), Some(live.namespace.name()));
+    assert_eq!(missing.namespace.as_deref(), Some(live.namespace.name()));
     let metadata = json!({"name": "limited", "namespace": live.namespace.name()});
     let role: Role = serde_json::from_value(json!({
         "metadata": metadata,
-        "rules": [{"apiGroups": [rule.api_group], "resources": [rule.resource], "verbs": rule.verbs}],
+        "rules": [{"apiGroups": [missing.api_group], "resources": [missing.resource], "verbs": missing.verbs}],
     }))?;
     let binding: RoleBinding = serde_json::from_value(json!({
         "metadata": metadata,
@@ -152,7 +152,7 @@ async fn missing_rights_block_until_they_are_granted_and_again_when_they_are_rev
     live.put("meanwhile", "1").await?;
     live.namespace.api::<RoleBinding>().create(&PostParams::default(), &binding).await?;
     configs.synced().await;
-    until(&configs, "what happened meanwhile", |reader| reader.len() == 1).await
+    until(&configs, "what happened meanwhile", |reader| reader.get(&live.key("meanwhile")).is_some()).await
 }
 
 #[tokio::test]
