@@ -127,7 +127,7 @@ impl Candidate {
     }
 
     async fn stands(&mut self, what: &str, so: impl FnMut(&Standing) -> bool) -> Result<()> {
-        let patience = Duration::from_secs(60);
+        let patience = Duration::from_mins(1);
         let stands = tokio::time::timeout(patience, self.standing.wait_for(so)).await;
         stands.with_context(|| format!("waiting for a candidate to {what}"))??;
         Ok(())
@@ -252,9 +252,9 @@ async fn a_release_is_heard_and_not_waited_for() -> Result<()> {
     let (log, user) = (Log::default(), user(&namespace).await?);
     // So long that looking every retry period, or an expiry, would come too late for this test.
     let times = Times {
-        lease_duration: Duration::from_secs(3600),
-        renew_deadline: Duration::from_secs(3000),
-        retry_period: Duration::from_secs(1000),
+        lease_duration: Duration::from_hours(1),
+        renew_deadline: Duration::from_mins(50),
+        retry_period: Duration::from_mins(15),
     };
     let mut first = Candidate::start(&log, "first", election(user.config(), &namespace, times)?);
     first.leads().await?;

@@ -95,9 +95,9 @@ impl<'a, L: Lock> Campaign<'a, L> {
             }
             Err(loss) => {
                 self.stand.take(Standing::Ended);
-                let lost = self.explain(loss);
-                tracing::error!(error = %lost, "this process leads no more");
-                Err(lost)
+                let error = self.explain(loss);
+                tracing::error!(%error, "this process leads no more");
+                Err(error)
             }
         }
     }
