@@ -141,8 +141,8 @@ async fn two_controllers_share_one_watch_and_it_ends_with_the_last() -> Result<(
     one.at_least(&key, 1).await?;
     two.at_least(&key, 1).await?;
     let configs = Match::watches().resource("configmaps");
-    let watches = proxy.seen().into_iter().filter(|seen| configs.matches(&seen.request)).count();
-    assert_eq!((watches, proxy.open_watches(&configs)), (1, 1));
+    let begun = proxy.seen().into_iter().filter(|seen| configs.matches(&seen.request)).count();
+    assert_eq!((begun, proxy.open_watches(&configs)), (1, 1));
     running.stop().await?;
     eventually("the watch ends", || async {
         match proxy.open_watches(&configs) {

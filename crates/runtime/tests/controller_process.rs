@@ -55,7 +55,8 @@ async fn the_program() -> Result<()> {
         }
         println!("SAY started");
     });
-    manager.run().await.map_err(|error| anyhow::anyhow!(error))
+    manager.run().await?;
+    Ok(())
 }
 
 struct Program {

@@ -178,7 +178,10 @@ impl Inner {
 
         tokio::select! {
             biased;
-            () = stop.requested() => return Ok(()),
+            () = stop.requested() => {
+                helpers.shutdown().await;
+                return Ok(());
+            }
             () = self.synced() => {}
         }
         tracing::info!(workers = self.workers, "caches synced, workers start");
@@ -196,6 +199,8 @@ impl Inner {
         drop(subscriptions);
         queue.shut_down();
         while workers.join_next().await.is_some() {}
+        // Awaited, so that the channels are back before anybody runs this again.
+        helpers.shutdown().await;
         match lost {
             Some(lost) => Err(lost),
             None => Ok(()),
