@@ -235,7 +235,7 @@ async fn a_standby_that_may_not_watch_looks_every_now_and_then() {
     first.leads().await;
     lock.is(Mood::Unwatchable);
     let second = Runner::start(&lock, "b");
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     assert!((13..=31).contains(&(lock.count("read") - 1)), "{}", lock.count("read"));
     let asked = Instant::now();
     first.finish.take().unwrap().send(()).unwrap();
@@ -264,7 +264,7 @@ async fn a_leader_that_vanished_is_succeeded_when_its_lease_has_been_still_for_i
     let first = Runner::start(&lock, "a");
     first.leads().await;
     let second = Runner::start(&lock, "b");
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     first.task.abort();
     assert!(first.task.await.unwrap_err().is_cancelled());
     assert!(!first.working.load(Ordering::SeqCst));
@@ -272,7 +272,7 @@ async fn a_leader_that_vanished_is_succeeded_when_its_lease_has_been_still_for_i
     let vanished = Instant::now();
     second.leads().await;
     let took = vanished.elapsed();
-    assert!(took <= LEASE && took >= LEASE - RETRY, "{took:?}");
+    assert!(took <= LEASE && took + RETRY >= LEASE, "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
