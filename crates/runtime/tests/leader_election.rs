@@ -392,8 +392,7 @@ async fn one_lost_answer_is_survived_and_shown_in_the_metrics() -> Result<()> {
 /// A manager whose controllers' stage writes down that it runs.
 fn manager(log: &Log, who: &str, election: Election) -> Result<Manager> {
     let mut manager = Manager::new();
-    election.show_in(manager.metrics());
-    manager.add(Stage::Election, election.into_part())?;
+    manager.election(election)?;
     let (log, who) = (log.clone(), who.to_owned());
     let part = Part::new("work", move |context| {
         let (log, who) = (log.clone(), who.clone());

@@ -23,14 +23,13 @@
 //! ```no_run
 //! use windlass_runtime::client::{Client, ClientOptions};
 //! use windlass_runtime::leader::{Election, ElectionOptions};
-//! use windlass_runtime::manager::{Manager, Stage};
+//! use windlass_runtime::manager::Manager;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 //! let client = Client::new(kube::Config::infer().await?, ClientOptions::default())?;
 //! let election = Election::new(&client, ElectionOptions::new("shop-operator"))?;
 //! let mut manager = Manager::new();
-//! election.show_in(manager.metrics());
-//! manager.add(Stage::Election, election.into_part())?;
+//! manager.election(election)?;
 //! // Controllers now run on the leader only; caches run everywhere.
 //! manager.run().await
 //! # }
