@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
@@ -437,8 +437,9 @@ async fn managers_hand_over_in_order_and_a_lost_lease_ends_one_at_once() -> Resu
     Ok(())
 }
 
-/// Builds the candidate that is written with client-go.
-fn build_contender() -> Result<PathBuf> {
+/// Builds the candidate that is written with client-go; `NotRun` where there is no Go.
+fn build_contender() -> Result<PathBuf, windlass_testenv::Error> {
+    let missing = |has: String| windlass_testenv::Error::NotRun { needs: "Go".to_owned(), has };
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("contender");
     let output = Command::new("go")
         .args(["build", "-trimpath", "-buildvcs=false", "-o"])
@@ -450,8 +451,8 @@ fn build_contender() -> Result<PathBuf> {
         .env("GOTOOLCHAIN", "local")
         .env("CGO_ENABLED", "0")
         .output()
-        .context("running go")?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        .map_err(|error| missing(format!("go cannot be run: {error}")))?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Ok(program)
 }
 
@@ -491,7 +492,7 @@ async fn ours_and_client_gos_contend_for_one_lease_and_never_both_lead() -> Resu
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("leader-contend").await?;
     let (log, user) = (Log::default(), user(&namespace).await?);
-    let program = tokio::task::spawn_blocking(build_contender).await??;
+    let program = or_not_run!(tokio::task::spawn_blocking(build_contender).await?);
     let election = || election(user.config(), &namespace, short());
 
     // Both lead in turns, and hand over by releasing.

@@ -31,7 +31,8 @@
 //! let mut manager = Manager::new();
 //! manager.election(election)?;
 //! // Controllers now run on the leader only; caches run everywhere.
-//! manager.run().await
+//! manager.run().await?;
+//! # Ok(())
 //! # }
 //! ```
 //!
