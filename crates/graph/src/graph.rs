@@ -11,7 +11,10 @@ use std::{
     },
 };
 
-use crate::{GraphError, Node, shape::Shape};
+use crate::{
+    GraphError, Node,
+    shape::{NONE, Shape},
+};
 
 /// Tells the keys of one graph from those of another.
 static NEXT_GRAPH: AtomicU64 = AtomicU64::new(0);
@@ -120,7 +123,7 @@ impl<N> Graph<N> {
     /// Takes a node whose name the shape has already.
     pub(crate) fn push(&mut self, node: N) {
         self.nodes.push(node);
-        self.claimed.push(crate::shape::NONE);
+        self.claimed.push(NONE);
     }
 
     /// What of `dependencies` is new to the node `index`, in order.
@@ -148,7 +151,13 @@ impl<N: Node> Graph<N> {
         }
         let dependencies = self.distinct(index, after.iter().map(|key| key.index));
         let shape = Arc::make_mut(&mut self.shape);
-        shape.depend(dependencies)?;
+        if let Err(error) = shape.depend(dependencies.iter().copied()) {
+            // The next node gets the same index: it must not find its claims made.
+            for dependency in dependencies {
+                self.claimed[dependency as usize] = NONE;
+            }
+            return Err(error);
+        }
         shape.name(id, index);
         self.push(node);
         Ok(self.key_at(index))
