@@ -35,8 +35,8 @@ pub enum Outcome<E, W = String> {
     },
     /// The run was cancelled before the node's visit ended.
     ///
-    /// Whether its visit had begun, and so may have had effects, is told by the
-    /// [duration](crate::NodeReport::duration): a visit that never began has none.
+    /// Whether its visit was started, and so may have had effects, is told by the
+    /// [duration](crate::NodeReport::duration): a visit that was not started has none.
     Cancelled,
 }
 

@@ -54,13 +54,13 @@ impl<F> Visit<F> {
     /// Starts the visit of a node; `begin` gives the future and its deadline.
     pub(crate) fn start(index: u32, begin: impl FnOnce() -> (F, Option<Duration>)) -> Self {
         let started = Instant::now();
-        let begun = guarded(|| {
+        let call = guarded(|| {
             let (future, limit) = begin();
             // Asking for a timer outside of a runtime panics: also the node's failure.
             let deadline = limit.map(|limit| Deadline { limit, sleep: Box::pin(sleep(limit)) });
             (future, deadline)
         });
-        match begun {
+        match call {
             Ok((future, deadline)) => {
                 Visit { index, started, deadline, panicked: None, future: Some(future) }
             }
@@ -86,7 +86,7 @@ impl<E, W, F: Future<Output = Result<Progress<W>, E>>> Future for Visit<F> {
             Outcome::Failed(Failure::Panicked(message))
         } else {
             let future = this.future.as_mut().as_pin_mut();
-            match guarded(|| poll_until(future, this.deadline.as_mut(), cx)) {
+            match guarded(|| poll_until(future, this.deadline, cx)) {
                 Ok(polled) => ready!(polled),
                 Err(message) => Outcome::Failed(Failure::Panicked(message)),
             }
@@ -104,7 +104,7 @@ impl<E, W, F: Future<Output = Result<Progress<W>, E>>> Future for Visit<F> {
 
 fn poll_until<E, W, F: Future<Output = Result<Progress<W>, E>>>(
     future: Option<Pin<&mut F>>,
-    deadline: Option<&mut Deadline>,
+    deadline: &mut Option<Deadline>,
     cx: &mut Context<'_>,
 ) -> Poll<Outcome<E, W>> {
     // The future is gone only once the visit has ended: there is no more to come.

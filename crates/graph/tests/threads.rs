@@ -85,14 +85,19 @@ async fn a_signal_from_another_thread_ends_a_run_at_any_point() {
         let (cancel, cancelled) = oneshot::channel::<()>();
         let cancel = std::sync::Mutex::new(Some(cancel));
         let report: Report<String> = graph
-            .run(16, async |_| {
-                if started.fetch_add(1, Ordering::SeqCst) == cut {
-                    let cancel = cancel.lock().unwrap().take();
-                    tokio::spawn(async move { cancel.map(|cancel| cancel.send(())) });
-                    std::future::pending::<()>().await;
+            .run(16, |_| {
+                // Counted in the call: a visit may be cut before its future is first polled.
+                let number = started.fetch_add(1, Ordering::SeqCst);
+                let cancel = &cancel;
+                async move {
+                    if number == cut {
+                        let cancel = cancel.lock().unwrap().take();
+                        tokio::spawn(async move { cancel.map(|cancel| cancel.send(())) });
+                        std::future::pending::<()>().await;
+                    }
+                    tokio::spawn(tokio::task::yield_now()).await.map_err(|error| error.to_string())?;
+                    Ok(Progress::Ready)
                 }
-                tokio::spawn(tokio::task::yield_now()).await.map_err(|error| error.to_string())?;
-                Ok(Progress::Ready)
             })
             .until(async {
                 let _ = cancelled.await;

@@ -93,7 +93,7 @@ pub(crate) mod tests {
     #[test]
     fn escaping_replaces_and_keeps_the_rest() {
         let mut text = String::new();
-        write!(Escaped { to: &mut text, escape: one_line }, "a\nb\t{}\u{1b}é\n", "\r\nc").unwrap();
+        write!(Escaped { to: &mut text, escape: one_line }, "a\nb\t\r\nc\u{1b}é\n").unwrap();
         assert_eq!(text, "a b   c é ");
     }
 }
