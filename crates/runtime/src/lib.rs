@@ -6,6 +6,8 @@
 //! | [`client`] | live reads and all writes, with deadlines, bounded retries and classed errors |
 //! | [`controller`], [`queue`] | from a change to a reconcile: keys, priorities, backoff, workers, deadlines |
 //! | [`manager`] | one process: ordered start and stop, signals, readiness |
+//! | [`webhook`] | what the API server asks: defaults, validation, conversion; certificates of our own |
+//! | [`serve`] | the port, the connections and their orderly end |
 //! | [`metrics`], [`log`] | what operators of operators look at |
 //! | [`object`] | conditions, finalizers, owner references |
 //! | [`key`], [`meta`], [`resource`], [`intern`] | the vocabulary: which object, what it says of itself, which kind, cheap strings |
@@ -23,3 +25,5 @@ pub mod metrics;
 pub mod object;
 pub mod queue;
 pub mod resource;
+pub mod serve;
+pub mod webhook;
