@@ -2,7 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::panic)] // each test uses a part; a test fails by panicking
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+
 
 use anyhow::{Context as _, Result};
 use http::Request;
@@ -24,21 +24,21 @@ use windlass_runtime::webhook::{Certificates, Serving, Target, WebhookServer, We
 use windlass_testenv::{TestNamespace, eventually};
 
 /// One process of an operator with webhooks.
-pub struct Replica {
-    pub address: SocketAddr,
-    pub serving: Serving,
-    pub metrics: Metrics,
+pub(crate) struct Replica {
+    pub(crate) address: SocketAddr,
+    pub(crate) serving: Serving,
+    pub(crate) metrics: Metrics,
     readiness: Readiness,
     stopper: Stopper,
     running: JoinHandle<Result<(), ManagerError>>,
 }
 
 /// How a replica is made.
-pub struct Plan {
-    pub policy: Policy,
+pub(crate) struct Plan {
+    pub(crate) policy: Policy,
     /// What it injects, if it is the leader.
-    pub leads: Option<Vec<Target>>,
-    pub connection_age: std::time::Duration,
+    pub(crate) leads: Option<Vec<Target>>,
+    pub(crate) connection_age: std::time::Duration,
 }
 
 impl Default for Plan {
@@ -47,18 +47,18 @@ impl Default for Plan {
     }
 }
 
-pub const SECRET: &str = "webhooks";
+pub(crate) const SECRET: &str = "webhooks";
 
-pub fn client(namespace: &TestNamespace) -> Client {
+pub(crate) fn client(namespace: &TestNamespace) -> Client {
     Client::from_kube(namespace.env().client(), ClientOptions::default()).unwrap()
 }
 
-pub fn secret_key(namespace: &TestNamespace) -> ObjectKey {
+pub(crate) fn secret_key(namespace: &TestNamespace) -> ObjectKey {
     ObjectKey::namespaced(namespace.name(), SECRET)
 }
 
 impl Replica {
-    pub fn start(namespace: &TestNamespace, webhooks: Webhooks, plan: Plan) -> Self {
+    pub(crate) fn start(namespace: &TestNamespace, webhooks: Webhooks, plan: Plan) -> Self {
         let client = client(namespace);
         let listener = Listener::bind(([127, 0, 0, 1], 0)).unwrap();
         let address = listener.address();
@@ -78,7 +78,7 @@ impl Replica {
         Self { address, serving, metrics, readiness, stopper, running: tokio::spawn(manager.run_until(stop)) }
     }
 
-    pub async fn ready(&self) -> Result<()> {
+    pub(crate) async fn ready(&self) -> Result<()> {
         eventually("the replica to be ready", || async {
             let report = self.readiness.report();
             if report.is_ready() { Ok(()) } else { Err(report.to_string()) }
@@ -87,17 +87,17 @@ impl Replica {
         Ok(())
     }
 
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("https://{}{path}", self.address)
     }
 
-    pub async fn stop(self) -> Result<()> {
+    pub(crate) async fn stop(self) -> Result<()> {
         self.stopper.request();
         Ok(self.running.await??)
     }
 
     /// A client that trusts what is announced in the Secret.
-    pub async fn raw(&self, namespace: &TestNamespace) -> Result<Raw> {
+    pub(crate) async fn raw(&self, namespace: &TestNamespace) -> Result<Raw> {
         let secret = namespace.api::<Secret>().get(SECRET).await?;
         let bundle = secret.data.unwrap()["ca.crt"].0.clone();
         Raw::new(self.address, &bundle)
@@ -105,10 +105,10 @@ impl Replica {
 }
 
 /// A raw HTTPS client of a replica.
-pub struct Raw(kube::Client);
+pub(crate) struct Raw(kube::Client);
 
 impl Raw {
-    pub fn new(address: SocketAddr, bundle: &[u8]) -> Result<Self> {
+    pub(crate) fn new(address: SocketAddr, bundle: &[u8]) -> Result<Self> {
         let mut config = kube::Config::new(format!("https://{address}").parse()?);
         let roots = CertificateDer::pem_slice_iter(bundle).map(|der| der.map(|der| der.to_vec()));
         config.root_cert = Some(roots.collect::<Result<_, _>>()?);
@@ -116,7 +116,7 @@ impl Raw {
         Ok(Self(kube::Client::try_from(config)?))
     }
 
-    pub async fn post(&self, path: &str, content_type: &str, body: impl Into<Vec<u8>>) -> Result<(u16, Value)> {
+    pub(crate) async fn post(&self, path: &str, content_type: &str, body: impl Into<Vec<u8>>) -> Result<(u16, Value)> {
         use http_body_util::BodyExt as _;
         let request = Request::post(path).header("content-type", content_type).body(Body::from(body.into()))?;
         let answer = self.0.send(request).await?;
@@ -125,13 +125,13 @@ impl Raw {
         Ok((code, serde_json::from_slice(&body).unwrap_or_default()))
     }
 
-    pub async fn json(&self, path: &str, body: &Value) -> Result<(u16, Value)> {
+    pub(crate) async fn json(&self, path: &str, body: &Value) -> Result<(u16, Value)> {
         self.post(path, "application/json", body.to_string()).await
     }
 }
 
 /// A webhook of a configuration, for ConfigMaps of one namespace.
-pub fn hook(namespace: &TestNamespace, name: &str, url: &str, policy: &str) -> Value {
+pub(crate) fn hook(namespace: &TestNamespace, name: &str, url: &str, policy: &str) -> Value {
     json!({
         "name": format!("{name}.example.com"), "clientConfig": {"url": url}, "failurePolicy": policy,
         "namespaceSelector": namespace.selector(), "sideEffects": "None", "admissionReviewVersions": ["v1", "v1beta1"],
@@ -142,7 +142,7 @@ pub fn hook(namespace: &TestNamespace, name: &str, url: &str, policy: &str) -> V
 }
 
 /// Creates a configuration that goes with the namespace.
-pub async fn configure(namespace: &TestNamespace, kind: &str, name: &str, hooks: &[Value]) -> Result<String> {
+pub(crate) async fn configure(namespace: &TestNamespace, kind: &str, name: &str, hooks: &[Value]) -> Result<String> {
     let owner = Api::<Namespace>::all(namespace.env().client()).get(namespace.name()).await?;
     let name = format!("{}-{name}", namespace.name());
     let configuration = json!({
@@ -157,17 +157,17 @@ pub async fn configure(namespace: &TestNamespace, kind: &str, name: &str, hooks:
     Ok(name)
 }
 
-pub async fn validating(namespace: &TestNamespace, name: &str) -> Result<ValidatingWebhookConfiguration> {
+pub(crate) async fn validating(namespace: &TestNamespace, name: &str) -> Result<ValidatingWebhookConfiguration> {
     Ok(Api::all(namespace.env().client()).get(name).await?)
 }
 
 /// The bundles of a validating configuration, webhook by webhook.
-pub async fn bundles(namespace: &TestNamespace, name: &str) -> Result<Vec<Option<Vec<u8>>>> {
+pub(crate) async fn bundles(namespace: &TestNamespace, name: &str) -> Result<Vec<Option<Vec<u8>>>> {
     let hooks = validating(namespace, name).await?.webhooks.unwrap_or_default();
     Ok(hooks.into_iter().map(|hook| hook.client_config.ca_bundle.map(|bundle| bundle.0)).collect())
 }
 
-pub async fn until_injected(namespace: &TestNamespace, name: &str) -> Result<()> {
+pub(crate) async fn until_injected(namespace: &TestNamespace, name: &str) -> Result<()> {
     eventually("the authorities to be injected", || async {
         let bundles = bundles(namespace, name).await.map_err(|error| error.to_string())?;
         if bundles.iter().all(Option::is_some) { Ok(()) } else { Err(format!("{} bundles", bundles.len())) }
@@ -176,20 +176,19 @@ pub async fn until_injected(namespace: &TestNamespace, name: &str) -> Result<()>
     Ok(())
 }
 
-pub fn map(name: &str, data: &Value) -> ConfigMap {
+pub(crate) fn map(name: &str, data: &Value) -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": name}, "data": data})).unwrap()
 }
 
 /// The status of an API error.
-pub fn status<T: std::fmt::Debug>(result: Result<T, kube::Error>) -> (u16, String) {
+pub(crate) fn status<T: std::fmt::Debug>(result: Result<T, kube::Error>) -> (u16, String) {
     match result.unwrap_err() {
         kube::Error::Api(status) => (status.code, status.message.clone()),
         other => panic!("{other:?}"),
     }
 }
 
-pub async fn secret(namespace: &TestNamespace) -> Result<Secret> {
+pub(crate) async fn secret(namespace: &TestNamespace) -> Result<Secret> {
     namespace.api::<Secret>().get(SECRET).await.context("the Secret")
 }
 
-pub type Shared<T> = Arc<T>;
