@@ -98,14 +98,23 @@ async fn the_api_server_asks_defaulter_and_validator() -> Result<()> {
         "metadata": {"name": "kept", "annotations": {"a": "b"}}, "data": {"slogan": "forever", "size": "7"},
         "binaryData": {"b": "AA=="}, "immutable": true}))?;
     let made = maps.create(&PostParams::default(), &sent).await?;
-    assert_eq!(made.data.clone().unwrap(), [("motto".into(), "forever".into()), ("size".into(), "7".into())].into());
-    assert_eq!((made.immutable, &made.binary_data), (Some(true), &sent.binary_data), "what OldMap does not know");
+    assert_eq!(
+        made.data.clone().unwrap(),
+        [("motto".into(), "forever".into()), ("size".into(), "7".into())].into()
+    );
+    assert_eq!(
+        (made.immutable, &made.binary_data),
+        (Some(true), &sent.binary_data),
+        "what OldMap does not know"
+    );
 
     let bad = map("bad", &json!({"size": "big"}));
     let (code, message) = status(maps.create(&PostParams::default(), &bad).await);
     assert_eq!(code, 422);
     assert!(
-        message.ends_with("ConfigMap \"bad\" is invalid: data.size: Invalid value: \"big\": must be a number from 0 to 255"),
+        message.ends_with(
+            "ConfigMap \"bad\" is invalid: data.size: Invalid value: \"big\": must be a number from 0 to 255"
+        ),
         "{message}"
     );
     let (code, message) = status(maps.delete("kept", &DeleteParams::default()).await);
@@ -114,7 +123,8 @@ async fn the_api_server_asks_defaulter_and_validator() -> Result<()> {
     maps.create(&PostParams::default(), &map("free", &json!({}))).await?;
     maps.delete("free", &DeleteParams::default()).await?;
 
-    let request = http::Request::post(format!("/api/v1/namespaces/{}/configmaps?dryRun=All", namespace.name()));
+    let request =
+        http::Request::post(format!("/api/v1/namespaces/{}/configmaps?dryRun=All", namespace.name()));
     let body = serde_json::to_vec(&map("warned", &json!({})))?;
     let request = request.header("content-type", "application/json").body(kube::client::Body::from(body))?;
     let answer = env.client().send(request).await?;
@@ -122,7 +132,11 @@ async fn the_api_server_asks_defaulter_and_validator() -> Result<()> {
     assert!(warning.contains("size is old; write sizes"), "{warning}");
     let text = replica.metrics.encode();
     let path = validate_path::<ConfigMap>();
-    assert!(text.contains(&format!("controller_runtime_webhook_requests_total{{webhook=\"{path}\",code=\"200\"}}")));
+    assert!(
+        text.contains(&format!(
+            "controller_runtime_webhook_requests_total{{webhook=\"{path}\",code=\"200\"}}"
+        ))
+    );
     assert!(text.contains(&format!("controller_runtime_webhook_requests_in_flight{{webhook=\"{path}\"}} 0")));
     replica.stop().await
 }
@@ -188,7 +202,15 @@ async fn whatever_is_sent_is_answered_with_what_is_wrong_with_it() -> Result<()>
     let bomb = json!({"uid": "u", "operation": "CREATE", "object": {"data": {"bomb": "1"}}});
     // (what, content type, body, HTTP status, the answer's code, its uid, a part of the message)
     let cases: Vec<(&str, &str, String, u16, u16, &str, &str)> = vec![
-        ("another content type", "text/plain", review(v1, fine.clone()), 415, 415, "", "send application/json"),
+        (
+            "another content type",
+            "text/plain",
+            review(v1, fine.clone()),
+            415,
+            415,
+            "",
+            "send application/json",
+        ),
         ("no content type", "", review(v1, fine.clone()), 415, 415, "", "send application/json"),
         ("an empty body", json_type, String::new(), 400, 400, "", "body is empty"),
         ("no JSON", json_type, "{".into(), 400, 400, "", "no AdmissionReview"),
@@ -197,9 +219,33 @@ async fn whatever_is_sent_is_answered_with_what_is_wrong_with_it() -> Result<()>
         ("no request", json_type, review(v1, Value::Null), 400, 400, "", "has no request"),
         ("no uid", json_type, review(v1, json!({"operation": "CREATE"})), 400, 400, "", "has no uid"),
         ("a huge body", json_type, " ".repeat(7 * 1024 * 1024 + 1), 413, 413, "", "more than 7340032 bytes"),
-        ("an unknown operation", json_type, review(v1, json!({"uid": "u", "operation": "X"})), 200, 400, "u", "not known"),
-        ("no object", json_type, review(v1, json!({"uid": "u", "operation": "CREATE"})), 200, 400, "u", "no object"),
-        ("no old object", json_type, review(v1, json!({"uid": "u", "operation": "DELETE"})), 200, 400, "u", "oldObject"),
+        (
+            "an unknown operation",
+            json_type,
+            review(v1, json!({"uid": "u", "operation": "X"})),
+            200,
+            400,
+            "u",
+            "not known",
+        ),
+        (
+            "no object",
+            json_type,
+            review(v1, json!({"uid": "u", "operation": "CREATE"})),
+            200,
+            400,
+            "u",
+            "no object",
+        ),
+        (
+            "no old object",
+            json_type,
+            review(v1, json!({"uid": "u", "operation": "DELETE"})),
+            200,
+            400,
+            "u",
+            "oldObject",
+        ),
         (
             "another object",
             json_type,
@@ -261,7 +307,11 @@ async fn two_replicas_that_start_at_once_share_one_authority_and_only_the_leader
     let announced = eventually("the authority to be announced", || async {
         let secret = secret(&namespace).await.map_err(|error| error.to_string())?;
         let text = String::from_utf8(secret.data.unwrap()["authorities.json"].0.clone()).unwrap();
-        if text.contains("announced") { Ok(secret.metadata.resource_version) } else { Err("not yet".to_owned()) }
+        if text.contains("announced") {
+            Ok(secret.metadata.resource_version)
+        } else {
+            Err("not yet".to_owned())
+        }
     })
     .await?;
 

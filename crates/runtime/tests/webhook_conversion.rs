@@ -55,9 +55,7 @@ fn definition(url: &str) -> CustomResourceDefinition {
         json!({"openAPIV3Schema": {"type": "object", "properties": {
             "spec": {"type": "object", "properties": {field: {"type": "integer"}}}}}})
     };
-    let version = |name: &str, storage: bool, field: &str| {
-        json!({"name": name, "served": true, "storage": storage, "schema": schema(field)})
-    };
+    let version = |name: &str, storage: bool, field: &str| json!({"name": name, "served": true, "storage": storage, "schema": schema(field)});
     serde_json::from_value(json!({
         "metadata": {"name": GROUP_NAME},
         "spec": {
@@ -88,7 +86,8 @@ async fn the_api_server_converts_by_webhook() -> Result<()> {
     assert_eq!(new.get("a").await?.spec.replicas, 3, "stored as v1");
     assert_eq!(old.get("a").await?.spec.size, 3);
     new.create(&PostParams::default(), &Game::new("b", GameSpec { replicas: 5 })).await?;
-    let sizes: Vec<_> = old.list(&ListParams::default()).await?.items.into_iter().map(|game| game.spec.size).collect();
+    let sizes: Vec<_> =
+        old.list(&ListParams::default()).await?.items.into_iter().map(|game| game.spec.size).collect();
     assert_eq!(sizes, [3, 5], "one review for the whole list");
 
     // A conversion that fails fails the whole list, and says which object and what to do.

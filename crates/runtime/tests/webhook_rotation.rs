@@ -4,6 +4,7 @@
 mod webhook_kit;
 
 use std::collections::BTreeSet;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -29,11 +30,11 @@ impl Validator for Yes {
 
 /// Lives of seconds instead of years. An API server sees a changed configuration within a fraction of the settling time.
 const HASTY: Policy = Policy {
-    authority_lifetime: Duration::from_secs(40),
-    authority_renewal: Duration::from_secs(28),
+    authority_lifetime: Duration::from_secs(48),
+    authority_renewal: Duration::from_secs(32),
     leaf_lifetime: Duration::from_secs(16),
     leaf_renewal: Duration::from_secs(10),
-    settle: Duration::from_secs(4),
+    settle: Duration::from_secs(6),
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -101,29 +102,34 @@ async fn no_admission_fails_while_authorities_and_certificates_change_under_load
         anyhow::Ok(())
     };
     let watching = async {
-        let mut authorities = BTreeSet::new();
+        let authorities = Mutex::new(BTreeSet::new());
         let seen = within(Duration::from_mins(4), "three authorities to have issued certificates", || {
             let secret = secret(&namespace);
-            let (authorities, replicas) = (&mut authorities, &replicas);
+            let (authorities, replicas) = (&authorities, &replicas);
             async move {
                 let data = secret.await.map_err(|error| error.to_string())?.data.unwrap();
                 let (_, pem) = x509_parser::pem::parse_x509_pem(&data["tls.crt"].0).unwrap();
-                authorities.insert(pem.parse_x509().unwrap().issuer().as_raw().to_vec());
+                let issuer = pem.parse_x509().unwrap().issuer().as_raw().to_vec();
+                let authorities = {
+                    let mut authorities = authorities.lock().unwrap();
+                    authorities.insert(issuer);
+                    authorities.len()
+                };
                 let changes = replicas.each_ref().map(|replica| *replica.serving.changes().borrow());
-                let enough = authorities.len() >= 3 && changes.iter().all(|count| *count >= 4);
-                if enough { Ok(changes) } else { Err(format!("{} authorities, {changes:?}", authorities.len())) }
+                let enough = authorities >= 3 && changes.iter().all(|count| *count >= 4);
+                if enough { Ok(changes) } else { Err(format!("{authorities} authorities, {changes:?}")) }
             }
         })
         .await;
         done.store(true, Ordering::Relaxed);
         anyhow::Ok(seen?)
     };
-    let ((), (), ()) = tokio::try_join!(
-        through_the_api_server,
-        greeting_anew,
-        async { watching.await.map(drop) },
-    )?;
-    assert!(admitted.load(Ordering::Relaxed) > 100, "{admitted:?} admissions, {greeted:?} greetings: no load");
+    let ((), (), ()) =
+        tokio::try_join!(through_the_api_server, greeting_anew, async { watching.await.map(drop) },)?;
+    assert!(
+        admitted.load(Ordering::Relaxed) > 100,
+        "{admitted:?} admissions, {greeted:?} greetings: no load"
+    );
     for replica in replicas {
         replica.stop().await?;
     }

@@ -15,7 +15,9 @@ use futures::future::BoxFuture;
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
-use k8s_openapi::api::authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use k8s_openapi::api::authorization::v1::{
+    NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
@@ -72,12 +74,17 @@ impl IntoResponse for Refusal {
         match self {
             Self::Unauthenticated => {
                 let challenge = [(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))];
-                (StatusCode::UNAUTHORIZED, challenge, "send a service account's token as Authorization: Bearer <token>")
+                (
+                    StatusCode::UNAUTHORIZED,
+                    challenge,
+                    "send a service account's token as Authorization: Bearer <token>",
+                )
                     .into_response()
             }
             Self::Forbidden(why) => (StatusCode::FORBIDDEN, why).into_response(),
             Self::Unknown => {
-                (StatusCode::INTERNAL_SERVER_ERROR, "the API server could not be asked who may read this").into_response()
+                (StatusCode::INTERNAL_SERVER_ERROR, "the API server could not be asked who may read this")
+                    .into_response()
             }
         }
     }
@@ -93,7 +100,8 @@ impl Guard {
                 Box::pin(async move {
                     let spec = TokenReviewSpec { token, ..TokenReviewSpec::default() };
                     let review = TokenReview { spec, ..TokenReview::default() };
-                    let answer = client.objects::<TokenReview>().create(&ObjectKey::cluster(""), &review).await?;
+                    let answer =
+                        client.objects::<TokenReview>().create(&ObjectKey::cluster(""), &review).await?;
                     let status = answer.status.unwrap_or_default();
                     Ok(status.user.filter(|_| status.authenticated == Some(true)))
                 })
@@ -124,7 +132,12 @@ impl Guard {
     }
 
     /// Whether this request may be answered.
-    pub(super) async fn admits(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<(), Refusal> {
+    pub(super) async fn admits(
+        &self,
+        method: &Method,
+        path: &str,
+        headers: &HeaderMap,
+    ) -> Result<(), Refusal> {
         let token = token(headers).ok_or(Refusal::Unauthenticated)?;
         let digest: TokenDigest = Sha256::digest(token.as_bytes()).into();
         let known = self.users.lock().get(&digest);
@@ -150,7 +163,9 @@ impl Guard {
         if allowed {
             Ok(())
         } else {
-            Err(Refusal::Forbidden(format!("{name} may not {verb} {path}; grant it on the nonResourceURL {path}")))
+            Err(Refusal::Forbidden(format!(
+                "{name} may not {verb} {path}; grant it on the nonResourceURL {path}"
+            )))
         }
     }
 }

@@ -34,7 +34,8 @@ impl Page {
                 line(&mut text, check);
             }
         }
-        for unknown in excluded.iter().filter(|name| !report.checks.iter().any(|check| check.name == **name)) {
+        for unknown in excluded.iter().filter(|name| !report.checks.iter().any(|check| check.name == **name))
+        {
             let _ = writeln!(text, "warning: there is no check {unknown:?} to exclude");
         }
         let _ = writeln!(text, "{name} check {}", if fine { "passed" } else { "failed" });
@@ -74,7 +75,8 @@ mod tests {
     use super::*;
 
     fn report(checks: &[(&str, Health)]) -> Report {
-        let checks = checks.iter().map(|(name, health)| Checked { name: (*name).into(), health: health.clone() });
+        let checks =
+            checks.iter().map(|(name, health)| Checked { name: (*name).into(), health: health.clone() });
         Report { checks: checks.collect() }
     }
 
@@ -91,10 +93,14 @@ mod tests {
         ]);
         let page = Page::all("readyz", &report, &[]);
         assert!(!page.fine);
-        assert_eq!(page.text, "[+] a ok\n[-] b c failed: no cache\n[~] d degraded: slow\nreadyz check failed\n");
+        assert_eq!(
+            page.text,
+            "[+] a ok\n[-] b c failed: no cache\n[~] d degraded: slow\nreadyz check failed\n"
+        );
         let page = Page::all("readyz", &report, &query(&[("exclude", "b c")]));
         assert_eq!((page.fine, &*page.text), (true, "ok"));
-        let page = Page::all("readyz", &report, &query(&[("exclude", "b c"), ("exclude", "x"), ("verbose", "")]));
+        let page =
+            Page::all("readyz", &report, &query(&[("exclude", "b c"), ("exclude", "x"), ("verbose", "")]));
         assert_eq!(
             page.text,
             "[+] a ok\n[+] b c excluded\n[~] d degraded: slow\nwarning: there is no check \"x\" to exclude\n\
@@ -106,7 +112,10 @@ mod tests {
     fn without_checks_there_is_a_ping() {
         let none = report(&[]);
         assert_eq!(Page::all("healthz", &none, &[]).text, "ok");
-        assert_eq!(Page::all("healthz", &none, &query(&[("verbose", "1")])).text, "[+] ping ok\nhealthz check passed\n");
+        assert_eq!(
+            Page::all("healthz", &none, &query(&[("verbose", "1")])).text,
+            "[+] ping ok\nhealthz check passed\n"
+        );
         assert!(Page::one(&none, "ping").fine);
     }
 

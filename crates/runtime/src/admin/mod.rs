@@ -49,7 +49,8 @@ use crate::metrics::Metrics;
 use crate::serve::{Listener, Options};
 use crate::webhook::Serving;
 
-const OPEN_METRICS: HeaderValue = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+const OPEN_METRICS: HeaderValue =
+    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
 /// Serves health, readiness and metrics. Belongs to [`Stage::Admin`](crate::manager::Stage::Admin).
 #[must_use = "make it a part of a manager"]

@@ -123,7 +123,12 @@ pub struct Options {
 
 type ConnectionError = Box<dyn std::error::Error + Send + Sync>;
 
-async fn connection(stream: TcpStream, router: Router, options: Options, stop: Stop) -> Result<(), ConnectionError> {
+async fn connection(
+    stream: TcpStream,
+    router: Router,
+    options: Options,
+    stop: Stop,
+) -> Result<(), ConnectionError> {
     // Over HTTP/2 the first answer would otherwise wait for a delayed acknowledgement: 50 ms instead of 10.
     stream.set_nodelay(true)?;
     let Options { tls, connection_age } = options;
@@ -186,7 +191,10 @@ mod tests {
             )
         );
         let error = Listener::bind(([192, 0, 2, 1], 0)).unwrap_err();
-        assert_eq!(error.to_string(), "cannot listen on 192.0.2.1:0: 192.0.2.1 is no address of this machine");
+        assert_eq!(
+            error.to_string(),
+            "cannot listen on 192.0.2.1:0: 192.0.2.1 is no address of this machine"
+        );
     }
 
     #[tokio::test]

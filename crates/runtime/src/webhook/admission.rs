@@ -237,7 +237,8 @@ impl Denial {
     }
 
     fn invalid<K: Resource<DynamicType = ()>>(name: &str, causes: &[Cause]) -> Self {
-        let list: Vec<String> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        let list: Vec<String> =
+            causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
         let list = if let [one] = &list[..] { one.clone() } else { format!("[{}]", list.join(", ")) };
         let (group, kind) = (K::group(&()), K::kind(&()));
         let what = if group.is_empty() { kind.to_string() } else { format!("{kind}.{group}") };
@@ -259,7 +260,8 @@ impl Denial {
     }
 
     pub(super) fn status(&self) -> Value {
-        let mut status = json!({"status": "Failure", "message": self.message, "reason": self.reason, "code": self.code});
+        let mut status =
+            json!({"status": "Failure", "message": self.message, "reason": self.reason, "code": self.code});
         if let Some(details) = &self.details {
             status["details"] = details.clone();
         }
@@ -300,13 +302,20 @@ fn kind(asked: &Asked) -> Result<Kind, Denial> {
     }
 }
 
-fn decode<T: Resource<DynamicType = ()> + DeserializeOwned>(which: &str, object: &Value) -> Result<T, Denial> {
+fn decode<T: Resource<DynamicType = ()> + DeserializeOwned>(
+    which: &str,
+    object: &Value,
+) -> Result<T, Denial> {
     if object.is_null() {
         return Err(Denial::bad_request(format!("the request has no {which}")));
     }
     // Only the place is told: the value may be a secret.
     T::deserialize(object).map_err(|error| {
-        Denial::bad_request(format!("the request's {which} cannot be read as a {}: {}", T::kind(&()), told(&error)))
+        Denial::bad_request(format!(
+            "the request's {which} cannot be read as a {}: {}",
+            T::kind(&()),
+            told(&error)
+        ))
     })
 }
 
@@ -352,7 +361,8 @@ pub(super) async fn default<D: Defaulter>(defaulter: &D, asked: Asked) -> Result
     let Some(request) = request::<D::Object>(&asked, &kind)? else { return Ok(Answer::default()) };
     let Some(mut object) = request.operation.new().cloned() else { return Ok(Answer::default()) };
     let written = |object: &D::Object| {
-        serde_json::to_value(object).map_err(|error| Denial::internal(format!("the object cannot be written: {error}")))
+        serde_json::to_value(object)
+            .map_err(|error| Denial::internal(format!("the object cannot be written: {error}")))
     };
     let before = written(&object)?;
     defaulter.default(&mut object, &request).await?;
@@ -394,7 +404,9 @@ mod tests {
                     }
                     Ok(())
                 }
-                Operation::Update { old, new } if old.data != new.data => Err(Denial::new("data never changes")),
+                Operation::Update { old, new } if old.data != new.data => {
+                    Err(Denial::new("data never changes"))
+                }
                 Operation::Update { .. } => Ok(()),
                 Operation::Delete { old } if old.metadata.name.as_deref() == Some("keep") => {
                     Err(Denial::conflict("it is in use; remove its users first"))
@@ -435,7 +447,8 @@ mod tests {
 
     #[test]
     fn everything_that_is_wrong_is_said_at_once_as_the_api_server_says_it() {
-        let answer = validated("CREATE", &json!({"metadata": {"name": "m"}, "data": {"size": "big"}}), &Value::Null);
+        let answer =
+            validated("CREATE", &json!({"metadata": {"name": "m"}, "data": {"size": "big"}}), &Value::Null);
         let answer = answer.unwrap();
         assert_eq!(answer.warnings, ["asked by jane"]);
         let denial = answer.denial.unwrap();
@@ -463,7 +476,11 @@ mod tests {
         for (operation, object, why) in [
             ("JUMP", json!({}), "operation \"JUMP\" is not known"),
             ("CREATE", Value::Null, "the request has no object"),
-            ("CREATE", json!({"data": {"password": 7}}), "the request's object cannot be read as a ConfigMap"),
+            (
+                "CREATE",
+                json!({"data": {"password": 7}}),
+                "the request's object cannot be read as a ConfigMap",
+            ),
             ("UPDATE", json!({}), "the request has no oldObject"),
             ("DELETE", Value::Null, "the request has no oldObject"),
         ] {
@@ -488,9 +505,15 @@ mod tests {
             patch(json!({"metadata": {"name": "m"}, "unknown": 1, "data": {}})).unwrap(),
             [json!({"op": "add", "path": "/data/size", "value": "1"})]
         );
-        assert_eq!(patch(json!({"metadata": {"name": "m"}, "data": {"size": "2"}})).unwrap(), Vec::<Value>::new());
+        assert_eq!(
+            patch(json!({"metadata": {"name": "m"}, "data": {"size": "2"}})).unwrap(),
+            Vec::<Value>::new()
+        );
         assert_eq!(patch(json!({"metadata": {"name": "bad"}})).unwrap_err(), Denial::new("not this one"));
-        assert_eq!(defaulted("DELETE", &Value::Null, &json!({"metadata": {"name": "bad"}})).unwrap(), Answer::default());
+        assert_eq!(
+            defaulted("DELETE", &Value::Null, &json!({"metadata": {"name": "bad"}})).unwrap(),
+            Answer::default()
+        );
         assert_eq!(defaulted("CONNECT", &json!({}), &Value::Null).unwrap(), Answer::default());
     }
 }

@@ -177,7 +177,12 @@ impl ConverterOf {
         let version = |wanted: &str| {
             self.versions.get(wanted).ok_or_else(|| {
                 let known: Vec<_> = self.versions.keys().map(String::as_str).collect();
-                ConversionError(format!("{} is not known for {}; {} are", wanted, self.kind, known.join(", ")))
+                ConversionError(format!(
+                    "{} is not known for {}; {} are",
+                    wanted,
+                    self.kind,
+                    known.join(", ")
+                ))
             })
         };
         let (source, target) = (version(from)?, version(to)?);
@@ -226,7 +231,12 @@ pub(super) fn answer(converters: &BTreeMap<String, ConverterOf>, body: &[u8]) ->
         panicked: false,
     };
     if body.is_empty() {
-        return failed(VERSIONS[0], "", 400, "the request body is empty; a ConversionReview is expected".into());
+        return failed(
+            VERSIONS[0],
+            "",
+            400,
+            "the request body is empty; a ConversionReview is expected".into(),
+        );
     }
     let asked: Review = match serde_json::from_slice(body) {
         Ok(review) => review,
@@ -236,12 +246,20 @@ pub(super) fn answer(converters: &BTreeMap<String, ConverterOf>, body: &[u8]) ->
     };
     let uid = asked.request.as_ref().map(|request| request.uid.clone()).unwrap_or_default();
     let Some(version) = VERSIONS.into_iter().find(|version| *version == asked.api_version) else {
-        let why = format!("apiVersion {:?} is not understood; send {}", asked.api_version, VERSIONS.join(" or "));
+        let why =
+            format!("apiVersion {:?} is not understood; send {}", asked.api_version, VERSIONS.join(" or "));
         return failed(VERSIONS[0], &uid, 400, why);
     };
     let request = match asked.request {
         Some(request) if asked.kind == "ConversionReview" && !request.uid.is_empty() => request,
-        _ => return failed(version, &uid, 400, "the review is no ConversionReview with a request and a uid".into()),
+        _ => {
+            return failed(
+                version,
+                &uid,
+                400,
+                "the review is no ConversionReview with a request and a uid".into(),
+            );
+        }
     };
     // Objects that a panicking conversion left half-way are dropped: nothing of them is seen again.
     let result = catch_unwind(AssertUnwindSafe(|| all(converters, request)));
@@ -273,9 +291,9 @@ fn all(converters: &BTreeMap<String, ConverterOf>, asked: Asked) -> Result<Vec<V
         let converter = converters.get(&name(&kind, group)).ok_or_else(|| {
             ConversionError(format!("object {index} is a {kind} ({from}), for which there is no conversion"))
         })?;
-        converter
-            .convert(&from, &desired, object)
-            .map_err(|error| ConversionError(format!("{kind} {object_name:?} cannot be converted to {desired}: {error}")))
+        converter.convert(&from, &desired, object).map_err(|error| {
+            ConversionError(format!("{kind} {object_name:?} cannot be converted to {desired}: {error}"))
+        })
     };
     objects.into_iter().enumerate().map(convert).collect()
 }
@@ -381,7 +399,11 @@ mod tests {
             ("v9", game("v1", json!({"replicas": 1})), "example.com/v9 is not known for Game"),
             ("v1", game("v9", json!({})), "example.com/v9 is not known"),
             ("v1", json!({"apiVersion": "v1", "kind": "Pod"}), "there is no conversion"),
-            ("v1", game("v1beta1", json!({})), "cannot be read as example.com/v1beta1: missing field `count`"),
+            (
+                "v1",
+                game("v1beta1", json!({})),
+                "cannot be read as example.com/v1beta1: missing field `count`",
+            ),
             ("v1", json!(7), "there is no conversion"),
         ] {
             let response = asked(to, &[object]);

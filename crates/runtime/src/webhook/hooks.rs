@@ -59,7 +59,9 @@ pub enum PathError {
     #[error("there is no webhook at {0}")]
     Unknown(String),
     /// It has characters that a path cannot have.
-    #[error("{0:?} is no path for a webhook: it begins with / and has letters, digits, - and _ between its slashes")]
+    #[error(
+        "{0:?} is no path for a webhook: it begins with / and has letters, digits, - and _ between its slashes"
+    )]
     Invalid(String),
     /// Something else is served there.
     #[error("there is already a webhook at {0}")]
@@ -153,7 +155,8 @@ impl Webhooks {
 
     /// Splits into what answers at each path.
     pub(super) fn into_answers(self) -> Vec<(String, Hook)> {
-        let mut all: Vec<_> = self.admission.into_iter().map(|(path, hook)| (path, Hook::Admission(hook))).collect();
+        let mut all: Vec<_> =
+            self.admission.into_iter().map(|(path, hook)| (path, Hook::Admission(hook))).collect();
         if !self.converters.is_empty() {
             all.push((CONVERT.to_owned(), Hook::Conversion(Arc::new(self.converters))));
         }
@@ -179,7 +182,9 @@ impl Hook {
             Self::Conversion(converters) => {
                 let body = match body {
                     Ok(body) => body,
-                    Err(denial) => return (denial.code(), Answer::denied(denial).write(super::review::VERSIONS[0], "")),
+                    Err(denial) => {
+                        return (denial.code(), Answer::denied(denial).write(super::review::VERSIONS[0], ""));
+                    }
                 };
                 let converted = conversion::answer(converters, &body);
                 if converted.panicked {
@@ -212,7 +217,8 @@ async fn admission(admit: &Admit, body: Result<Bytes, Denial>, metrics: &HookMet
         Err(panic) => {
             metrics.panicked();
             tracing::error!(panic = panic_message(&*panic), uid, "an admission handler panicked");
-            let denial = Denial::internal("internal error: the admission handler panicked; its log says more");
+            let denial =
+                Denial::internal("internal error: the admission handler panicked; its log says more");
             (500, Answer::denied(denial).write(version, &uid))
         }
     }

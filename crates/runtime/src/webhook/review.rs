@@ -91,7 +91,8 @@ pub(super) fn read(body: &[u8]) -> Result<(&'static str, Asked), Malformed> {
     let uid = review.request.as_ref().map(|request| request.uid.clone()).unwrap_or_default();
     let malformed = |version, why| Malformed { uid: uid.clone(), version, why };
     let Some(version) = VERSIONS.into_iter().find(|version| *version == review.api_version) else {
-        let why = format!("apiVersion {:?} is not understood; send {}", review.api_version, VERSIONS.join(" or "));
+        let why =
+            format!("apiVersion {:?} is not understood; send {}", review.api_version, VERSIONS.join(" or "));
         return Err(malformed(VERSIONS[0], why));
     };
     if review.kind != "AdmissionReview" {
@@ -148,11 +149,27 @@ mod tests {
             ("", "", "the request body is empty"),
             ("{", "", "the request body is no AdmissionReview: EOF"),
             ("7", "", "the request body is no AdmissionReview: "),
-            (r#"{"kind":"AdmissionReview","request":{"uid":"u"}}"#, "u", r#"apiVersion "" is not understood"#),
-            (r#"{"apiVersion":"admission.k8s.io/v2","kind":"AdmissionReview","request":{"uid":"u"}}"#, "u", "v2"),
-            (r#"{"apiVersion":"admission.k8s.io/v1","kind":"Pod","request":{"uid":"u"}}"#, "u", r#"kind "Pod""#),
+            (
+                r#"{"kind":"AdmissionReview","request":{"uid":"u"}}"#,
+                "u",
+                r#"apiVersion "" is not understood"#,
+            ),
+            (
+                r#"{"apiVersion":"admission.k8s.io/v2","kind":"AdmissionReview","request":{"uid":"u"}}"#,
+                "u",
+                "v2",
+            ),
+            (
+                r#"{"apiVersion":"admission.k8s.io/v1","kind":"Pod","request":{"uid":"u"}}"#,
+                "u",
+                r#"kind "Pod""#,
+            ),
             (r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}"#, "", "has no request"),
-            (r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{}}"#, "", "has no uid"),
+            (
+                r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{}}"#,
+                "",
+                "has no uid",
+            ),
         ];
         for (body, uid, why) in cases {
             let malformed = read(body.as_bytes()).unwrap_err();

@@ -3,7 +3,6 @@
 
 use std::net::SocketAddr;
 
-
 use anyhow::{Context as _, Result};
 use http::Request;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
@@ -116,9 +115,15 @@ impl Raw {
         Ok(Self(kube::Client::try_from(config)?))
     }
 
-    pub(crate) async fn post(&self, path: &str, content_type: &str, body: impl Into<Vec<u8>>) -> Result<(u16, Value)> {
+    pub(crate) async fn post(
+        &self,
+        path: &str,
+        content_type: &str,
+        body: impl Into<Vec<u8>>,
+    ) -> Result<(u16, Value)> {
         use http_body_util::BodyExt as _;
-        let request = Request::post(path).header("content-type", content_type).body(Body::from(body.into()))?;
+        let request =
+            Request::post(path).header("content-type", content_type).body(Body::from(body.into()))?;
         let answer = self.0.send(request).await?;
         let code = answer.status().as_u16();
         let body = answer.into_body().collect().await?.to_bytes();
@@ -142,7 +147,12 @@ pub(crate) fn hook(namespace: &TestNamespace, name: &str, url: &str, policy: &st
 }
 
 /// Creates a configuration that goes with the namespace.
-pub(crate) async fn configure(namespace: &TestNamespace, kind: &str, name: &str, hooks: &[Value]) -> Result<String> {
+pub(crate) async fn configure(
+    namespace: &TestNamespace,
+    kind: &str,
+    name: &str,
+    hooks: &[Value],
+) -> Result<String> {
     let owner = Api::<Namespace>::all(namespace.env().client()).get(namespace.name()).await?;
     let name = format!("{}-{name}", namespace.name());
     let configuration = json!({
@@ -157,7 +167,10 @@ pub(crate) async fn configure(namespace: &TestNamespace, kind: &str, name: &str,
     Ok(name)
 }
 
-pub(crate) async fn validating(namespace: &TestNamespace, name: &str) -> Result<ValidatingWebhookConfiguration> {
+pub(crate) async fn validating(
+    namespace: &TestNamespace,
+    name: &str,
+) -> Result<ValidatingWebhookConfiguration> {
     Ok(Api::all(namespace.env().client()).get(name).await?)
 }
 
@@ -191,4 +204,3 @@ pub(crate) fn status<T: std::fmt::Debug>(result: Result<T, kube::Error>) -> (u16
 pub(crate) async fn secret(namespace: &TestNamespace) -> Result<Secret> {
     namespace.api::<Secret>().get(SECRET).await.context("the Secret")
 }
-

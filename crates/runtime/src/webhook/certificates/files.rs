@@ -98,7 +98,9 @@ impl CertificateFiles {
                         () = tokio::time::sleep(files.interval) => {}
                     }
                     match files.look().await {
-                        Ok(true) => tracing::info!(path = %files.certificate.display(), "the certificate was read again"),
+                        Ok(true) => {
+                            tracing::info!(path = %files.certificate.display(), "the certificate was read again")
+                        }
                         Ok(false) => {}
                         Err(error) => tracing::warn!(%error, "the old certificate is served on"),
                     }
@@ -197,7 +199,10 @@ mod tests {
         assert_eq!(*files.serving().changes().borrow(), 2);
         fs::remove_file(root.path().join("tls.crt")).unwrap();
         let error = files.look().await.unwrap_err();
-        assert!(error.to_string().starts_with("cannot read ") && error.to_string().contains("tls.crt"), "{error}");
+        assert!(
+            error.to_string().starts_with("cannot read ") && error.to_string().contains("tls.crt"),
+            "{error}"
+        );
         assert_eq!(files.errors.get(), 2);
     }
 }

@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use k8s_openapi::ByteString;
-use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde::Deserialize;
@@ -50,7 +52,13 @@ impl Target {
         Self { kind: TargetKind::Definition, name: name.into() }
     }
 
-    fn resource(&self) -> ResourceType {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its kind.
+    pub fn resource(&self) -> ResourceType {
         match self.kind {
             TargetKind::Validating => ResourceType::of::<ValidatingWebhookConfiguration>(),
             TargetKind::Mutating => ResourceType::of::<MutatingWebhookConfiguration>(),
@@ -123,8 +131,11 @@ impl Configuration {
         for (index, webhook) in self.webhooks.iter().enumerate() {
             if differs(&webhook.client_config) {
                 let place = format!("/webhooks/{index}");
-                operations.push(json!({"op": "test", "path": format!("{place}/name"), "value": webhook.name}));
-                operations.push(json!({"op": "add", "path": format!("{place}/clientConfig/caBundle"), "value": bundle}));
+                operations
+                    .push(json!({"op": "test", "path": format!("{place}/name"), "value": webhook.name}));
+                operations.push(
+                    json!({"op": "add", "path": format!("{place}/clientConfig/caBundle"), "value": bundle}),
+                );
             }
         }
         let conversion = self.spec.conversion.as_ref().and_then(|conversion| conversion.webhook.as_ref());
@@ -187,7 +198,8 @@ impl Injector {
         let changed = Arc::new(Notify::new());
         let secret = self.certificates.reader(&cache);
         let mut subscriptions = vec![secret.subscribe(waker(&changed))];
-        let targets: Vec<_> = self.targets.iter().map(|target| (target, target_reader(&cache, target))).collect();
+        let targets: Vec<_> =
+            self.targets.iter().map(|target| (target, target_reader(&cache, target))).collect();
         subscriptions.extend(targets.iter().map(|(_, reader)| reader.subscribe(waker(&changed))));
         cache.start();
         context.ready();
@@ -311,7 +323,8 @@ mod tests {
     #[test]
     fn a_definition_is_written_only_where_it_has_a_conversion_webhook() {
         let definition = |conversion: Value| {
-            configuration(json!({"metadata": {"name": "d"}, "spec": {"conversion": conversion}})).patch("bmV3")
+            configuration(json!({"metadata": {"name": "d"}, "spec": {"conversion": conversion}}))
+                .patch("bmV3")
         };
         assert!(definition(json!({"strategy": "None"})).is_empty());
         assert!(definition(json!({"webhook": {"clientConfig": {"caBundle": "bmV3"}}})).is_empty());

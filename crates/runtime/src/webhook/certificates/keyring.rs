@@ -16,8 +16,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
-    PKCS_ECDSA_P256_SHA256, date_time_ymd,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, date_time_ymd,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -42,7 +42,9 @@ pub(super) type Content = BTreeMap<String, ByteString>;
 #[derive(Debug, thiserror::Error)]
 pub enum KeyringError {
     /// The Secret has content, and not ours.
-    #[error("it holds something else ({0} is missing); delete it, or choose another name for the webhooks' Secret")]
+    #[error(
+        "it holds something else ({0} is missing); delete it, or choose another name for the webhooks' Secret"
+    )]
     Foreign(&'static str),
     /// The content is ours and damaged.
     #[error("its {0} is damaged; delete the Secret, and it is made anew")]
@@ -100,15 +102,16 @@ fn said(certificate: &str) -> Option<Said> {
     let (_, parsed) = parse_x509_certificate(&pem.contents).ok()?;
     let time = |time: x509_parser::time::ASN1Time| Timestamp::from_second(time.timestamp()).ok();
     let alternative = parsed.subject_alternative_name().ok()?;
-    let names = alternative.iter().flat_map(|names| &names.value.general_names).filter_map(|name| match name {
-        GeneralName::DNSName(name) => Some((*name).to_owned()),
-        GeneralName::IPAddress(bytes) => <[u8; 4]>::try_from(*bytes)
-            .map(IpAddr::from)
-            .or_else(|_| <[u8; 16]>::try_from(*bytes).map(IpAddr::from))
-            .ok()
-            .map(|ip| ip.to_string()),
-        _ => None,
-    });
+    let names =
+        alternative.iter().flat_map(|names| &names.value.general_names).filter_map(|name| match name {
+            GeneralName::DNSName(name) => Some((*name).to_owned()),
+            GeneralName::IPAddress(bytes) => <[u8; 4]>::try_from(*bytes)
+                .map(IpAddr::from)
+                .or_else(|_| <[u8; 16]>::try_from(*bytes).map(IpAddr::from))
+                .ok()
+                .map(|ip| ip.to_string()),
+            _ => None,
+        });
     Some(Said {
         subject: parsed.subject().as_raw().to_vec(),
         issuer: parsed.issuer().as_raw().to_vec(),
@@ -173,14 +176,16 @@ impl Keyring {
 
     /// The facts that matter to the [plan](plan::plan).
     fn stored(&self, names: &BTreeSet<String>) -> Stored {
-        let said_by_each: Vec<_> = self.authorities.iter().map(|authority| said(&authority.certificate)).collect();
-        let authorities = self.authorities.iter().zip(&said_by_each).map(|(authority, said)| plan::Authority {
-            made: said.as_ref().map_or(Timestamp::MIN, |said| said.made),
-            ends: said.as_ref().map_or(Timestamp::MIN, |said| said.ends),
-            signs: authority.key.is_some(),
-            announced: authority.announced,
-            last_leaf: authority.last_leaf,
-        });
+        let said_by_each: Vec<_> =
+            self.authorities.iter().map(|authority| said(&authority.certificate)).collect();
+        let authorities =
+            self.authorities.iter().zip(&said_by_each).map(|(authority, said)| plan::Authority {
+                made: said.as_ref().map_or(Timestamp::MIN, |said| said.made),
+                ends: said.as_ref().map_or(Timestamp::MIN, |said| said.ends),
+                signs: authority.key.is_some(),
+                announced: authority.announced,
+                last_leaf: authority.last_leaf,
+            });
         let leaf = self.leaf.as_ref().and_then(|leaf| said(&leaf.certificate)).map(|leaf| {
             let by_this = |said: &Option<Said>| said.as_ref().is_some_and(|said| said.subject == leaf.issuer);
             plan::Leaf {
@@ -364,7 +369,10 @@ mod tests {
     #[test]
     fn a_secret_that_is_not_ours_is_not_touched_and_an_empty_one_is_filled() {
         let content = |pairs: &[(&str, &str)]| -> Content {
-            pairs.iter().map(|(key, value)| ((*key).to_owned(), ByteString(value.as_bytes().to_vec()))).collect()
+            pairs
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), ByteString(value.as_bytes().to_vec())))
+                .collect()
         };
         let error = |content: &Content| Keyring::read(content).unwrap_err().to_string();
         assert!(Keyring::read(&content(&[])).unwrap() == Keyring::default());

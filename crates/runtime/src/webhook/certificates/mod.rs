@@ -24,5 +24,5 @@ pub use self::files::{CertificateFiles, FilesError};
 pub use self::inject::{Injector, Target};
 pub use self::keyring::KeyringError;
 pub use self::plan::Policy;
-pub use self::secret::{CertificatesError, Clock, Certificates};
+pub use self::secret::{Certificates, CertificatesError, Clock};
 pub use self::serving::{BadPair, Serving};

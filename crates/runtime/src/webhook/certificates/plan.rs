@@ -119,7 +119,8 @@ pub fn plan(now: Timestamp, stored: &Stored, policy: &Policy) -> Action {
     }
     let retired = |index: &usize| leaf.is_none_or(|leaf| leaf.issuer != Some(*index));
     let retired: Vec<_> = (0..signer).filter(retired).collect();
-    let leaves = |index: usize| authorities[index].last_leaf.map_or(now, |last| last.min(authorities[index].ends));
+    let leaves =
+        |index: usize| authorities[index].last_leaf.map_or(now, |last| last.min(authorities[index].ends));
     if let Some(&authority) = retired.iter().find(|index| leaves(**index) <= now) {
         return Action::Forget { authority };
     }
@@ -153,7 +154,13 @@ fn settled(authority: &Authority, policy: &Policy) -> Timestamp {
     }
 }
 
-fn leaf_is_due(now: Timestamp, leaf: Option<&Leaf>, signer: usize, signer_ends: Timestamp, policy: &Policy) -> bool {
+fn leaf_is_due(
+    now: Timestamp,
+    leaf: Option<&Leaf>,
+    signer: usize,
+    signer_ends: Timestamp,
+    policy: &Policy,
+) -> bool {
     let Some(leaf) = leaf else { return true };
     if !leaf.named || leaf.ends <= now || leaf.issuer != Some(signer) {
         return true;
@@ -168,11 +175,17 @@ pub(super) fn leaf_ends(now: Timestamp, authority_ends: Timestamp, policy: &Poli
 }
 
 pub(super) fn after(time: Timestamp, duration: Duration) -> Timestamp {
-    SignedDuration::try_from(duration).ok().and_then(|duration| time.checked_add(duration).ok()).unwrap_or(Timestamp::MAX)
+    SignedDuration::try_from(duration)
+        .ok()
+        .and_then(|duration| time.checked_add(duration).ok())
+        .unwrap_or(Timestamp::MAX)
 }
 
 pub(super) fn before(time: Timestamp, duration: Duration) -> Timestamp {
-    SignedDuration::try_from(duration).ok().and_then(|duration| time.checked_sub(duration).ok()).unwrap_or(Timestamp::MIN)
+    SignedDuration::try_from(duration)
+        .ok()
+        .and_then(|duration| time.checked_sub(duration).ok())
+        .unwrap_or(Timestamp::MIN)
 }
 
 #[cfg(test)]

@@ -25,7 +25,8 @@ use crate::queue::Backoff;
 pub(super) const MANAGER: &str = "windlass-webhook-certificates";
 
 /// How failures are repeated.
-pub(super) const RETRY: Backoff = Backoff { base: Duration::from_millis(500), cap: Duration::from_mins(1), jitter: 0.2 };
+pub(super) const RETRY: Backoff =
+    Backoff { base: Duration::from_millis(500), cap: Duration::from_mins(1), jitter: 0.2 };
 
 /// How often another replica may be faster before it is called a failure.
 const RACES: usize = 10;
@@ -52,7 +53,9 @@ pub enum CertificatesError {
         error: KeyringError,
     },
     /// The serving certificate in the Secret cannot be served.
-    #[error("the certificate in Secret {secret} cannot be served: {error}; delete the Secret, and it is made anew")]
+    #[error(
+        "the certificate in Secret {secret} cannot be served: {error}; delete the Secret, and it is made anew"
+    )]
     Pair {
         /// Which.
         secret: ObjectKey,
