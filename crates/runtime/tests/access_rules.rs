@@ -17,7 +17,7 @@ use windlass_runtime::client::{Apply, Client, ClientOptions, Patch};
 use windlass_runtime::controller::{Controller, Error, Outcome, Reconcile};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::manager::{Manager, Stop};
-use windlass_runtime::object::{Owner, finalizers};
+use windlass_runtime::object::{finalizers, owner::Owner};
 use windlass_testenv::{Rules, TestEnv, TestNamespace, eventually, or_not_run};
 
 const FINALIZER: &str = "access.windlass.dev/last-words";

@@ -24,7 +24,7 @@ use windlass_runtime::serve::Listener;
 use windlass_runtime::webhook::{
     CertificateFiles, Certificates, Denial, Findings, Request, Validator, WebhookServer, Webhooks,
 };
-use windlass_testenv::{Rules, TestEnv, TestUser, eventually, or_not_run};
+use windlass_testenv::{Rules, TestEnv, TestUser, eventually, or_not_run, rule};
 
 /// A GET without a library between us and the bytes: status, content type and body.
 async fn get(address: SocketAddr, path: &str, token: Option<&str>) -> Result<(u16, String, String)> {
@@ -220,6 +220,8 @@ async fn the_metrics_of_a_whole_process_have_controller_runtimes_names_types_and
         let labels: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
         assert_eq!(family, &Family { kind: kind.to_owned(), labels: [labels].into() }, "{name}");
     }
+    let end = "windlass_webhook_certificate_end_timestamp_seconds";
+    assert_eq!(found[end].kind, "gauge");
     // What is ours stands under names of ours, and what looks like controller-runtime's is.
     let known = |name: &str| EXPECTED.iter().any(|(expected, ..)| *expected == name);
     let stray: Vec<_> = found
@@ -248,7 +250,9 @@ async fn a_guarded_server_asks_the_cluster_who_may_read() -> Result<()> {
     // The process itself has exactly what a guard needs.
     let needs = Access::none().guard().rules().into_iter().fold(Rules::default(), Rules::cluster_wide);
     let process = namespace.client_for("process", &needs).await?;
-    let scraper = token(&namespace.client_for("scraper", &Rules::default().cluster_wide(scrapes)).await?)?;
+    // The test environment waits until a resource is granted; the URL is in the same role.
+    let scrapes = Rules::default().cluster_wide(scrapes).cluster_wide(rule("", &["nodes"], &["get"]));
+    let scraper = token(&namespace.client_for("scraper", &scrapes).await?)?;
     let stranger = token(&namespace.client_for("stranger", &Rules::default()).await?)?;
     let client = Client::new(process.config(), ClientOptions::default())?;
     let mut manager = Manager::new();

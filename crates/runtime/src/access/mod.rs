@@ -275,18 +275,18 @@ impl Access {
         name: &str,
         namespaces: impl IntoIterator<Item = impl Into<String>>,
     ) -> (Option<ClusterRole>, Vec<Role>) {
-        let (namespaced, cluster): (Vec<_>, Vec<_>) =
+        let (local, cluster): (Vec<_>, Vec<_>) =
             self.entries.iter().cloned().partition(|entry| entry.namespaced);
         let cluster = (!cluster.is_empty()).then(|| cluster_role(name, rules::merged(&cluster)));
         let everywhere: BTreeSet<String> = namespaces.into_iter().map(Into::into).collect();
-        let own = namespaced.iter().filter_map(|entry| entry.namespace.clone());
+        let own = local.iter().filter_map(|entry| entry.namespace.clone());
         let all: BTreeSet<String> = everywhere.iter().cloned().chain(own).collect();
         let role = |namespace: String| {
             let here = |entry: &&Entry| match &entry.namespace {
                 Some(own) => *own == namespace,
                 None => everywhere.contains(&namespace),
             };
-            let entries: Vec<_> = namespaced.iter().filter(here).cloned().collect();
+            let entries: Vec<_> = local.iter().filter(here).cloned().collect();
             Role {
                 metadata: ObjectMeta {
                     name: Some(name.to_owned()),

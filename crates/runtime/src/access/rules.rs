@@ -6,12 +6,15 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use super::{Entry, Verb};
 
+type Verbs = BTreeSet<Verb>;
+type Names<'a> = BTreeSet<&'a str>;
+
 /// Rules that allow exactly these entries.
 ///
 /// Entries of one resource and name become one; resources of one group with the same verbs share a rule. `create` knows no
 /// names (the object has none yet), so that of a named entry stands in a rule without.
 pub(super) fn merged(entries: &[Entry]) -> Vec<PolicyRule> {
-    let mut verbs: BTreeMap<(&str, &str, Option<&str>), BTreeSet<Verb>> = BTreeMap::new();
+    let mut verbs: BTreeMap<(&str, &str, Option<&str>), Verbs> = BTreeMap::new();
     for entry in entries {
         let (unnamed, named): (Vec<Verb>, Vec<Verb>) =
             entry.verbs.iter().partition(|verb| entry.name.is_none() || **verb == Verb::Create);
@@ -31,13 +34,13 @@ pub(super) fn merged(entries: &[Entry]) -> Vec<PolicyRule> {
         }
     }
     // Names of one resource with the same verbs, then resources with the same verbs and names.
-    let mut names: BTreeMap<(&str, &str, BTreeSet<Verb>, bool), BTreeSet<&str>> = BTreeMap::new();
+    let mut names: BTreeMap<(&str, &str, Verbs, bool), Names<'_>> = BTreeMap::new();
     for ((group, resource, name), verbs) in verbs {
         if !verbs.is_empty() {
             names.entry((group, resource, verbs, name.is_some())).or_default().extend(name);
         }
     }
-    let mut resources: BTreeMap<(&str, BTreeSet<Verb>, BTreeSet<&str>), BTreeSet<&str>> = BTreeMap::new();
+    let mut resources: BTreeMap<(&str, Verbs, Names<'_>), Names<'_>> = BTreeMap::new();
     for ((group, resource, verbs, _), names) in names {
         resources.entry((group, verbs, names)).or_default().insert(resource);
     }

@@ -39,6 +39,8 @@ const MOST: usize = 1024;
 
 type Ask<Q, A> = Arc<dyn Fn(Q) -> BoxFuture<'static, Result<A, ClientError>> + Send + Sync>;
 type TokenDigest = [u8; 32];
+/// Whose token, which path, which verb.
+type Question = (TokenDigest, String, String);
 
 /// Asks the API server who may read. Clones share what was answered.
 ///
@@ -49,7 +51,7 @@ pub struct Guard {
     whose: Ask<String, Option<UserInfo>>,
     may: Ask<(UserInfo, String, String), bool>,
     users: Arc<Mutex<Remembered<TokenDigest, UserInfo>>>,
-    leaves: Arc<Mutex<Remembered<(TokenDigest, String, String), bool>>>,
+    leaves: Arc<Mutex<Remembered<Question, bool>>>,
 }
 
 impl fmt::Debug for Guard {

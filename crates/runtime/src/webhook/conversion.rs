@@ -277,6 +277,11 @@ pub(super) fn answer(converters: &BTreeMap<String, ConverterOf>, body: &[u8]) ->
     }
 }
 
+/// The answer to a body that could not be read at all.
+pub(super) fn refused(why: &str) -> Value {
+    review(VERSIONS[0], json!({"uid": "", "result": {"status": "Failure", "message": why}}))
+}
+
 fn review(version: &str, response: Value) -> Value {
     json!({"apiVersion": version, "kind": "ConversionReview", "response": response})
 }

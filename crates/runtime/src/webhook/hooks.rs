@@ -182,9 +182,7 @@ impl Hook {
             Self::Conversion(converters) => {
                 let body = match body {
                     Ok(body) => body,
-                    Err(denial) => {
-                        return (denial.code(), Answer::denied(denial).write(super::review::VERSIONS[0], ""));
-                    }
+                    Err(denial) => return (denial.code(), conversion::refused(&denial.to_string())),
                 };
                 let converted = conversion::answer(converters, &body);
                 if converted.panicked {
@@ -263,6 +261,19 @@ mod tests {
         }
         assert_eq!(hooks().moved(&from, CONVERT).unwrap_err(), PathError::Taken(CONVERT.into()));
         assert_eq!(hooks().moved("/b", "/a").unwrap_err(), PathError::Unknown("/b".into()));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_cannot_be_read_is_answered_by_a_review_of_the_right_kind() {
+        let metrics = WebhookMetrics::register(&Metrics::new()).of("/");
+        let hooks =
+            Webhooks::new().validator(Touchy).unwrap().converter(Converter::<Deployment>::hub()).unwrap();
+        let kinds = ["AdmissionReview", "ConversionReview"];
+        for ((_, hook), kind) in hooks.into_answers().into_iter().zip(kinds) {
+            let (code, body) = hook.answer(Err(Denial::too_large("it is too large")), &metrics).await;
+            assert_eq!((code, &body["kind"]), (413, &json!(kind)));
+            assert!(body.to_string().contains("it is too large"));
+        }
     }
 
     #[tokio::test]

@@ -2,12 +2,15 @@
 
 use std::time::Instant;
 
-use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 
+use super::certificates::Serving;
 use crate::metrics::Metrics;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -95,6 +98,20 @@ impl HookMetrics {
 
     pub(super) fn conversion_panicked(&self) {
         self.all.conversion_panics.inc();
+    }
+}
+
+/// When the serving certificate ends, for alerts: read when it is asked for.
+#[derive(Debug)]
+pub(super) struct CertificateEnd(pub(super) Serving);
+
+impl Collector for CertificateEnd {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let Some(ends) = self.0.ends() else { return Ok(()) };
+        let name = "windlass_webhook_certificate_end_timestamp_seconds";
+        let help = "When the webhooks' serving certificate ends";
+        let gauge = ConstGauge::new(ends.as_second());
+        gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
     }
 }
 

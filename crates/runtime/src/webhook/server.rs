@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::admission::Denial;
 use super::certificates::Serving;
 use super::hooks::{Hook, Webhooks};
-use super::metrics::{HookMetrics, WebhookMetrics};
+use super::metrics::{CertificateEnd, HookMetrics, WebhookMetrics};
 use crate::manager::{BoxError, Context, Part};
 use crate::metrics::Metrics;
 use crate::serve::{Listener, Options};
@@ -48,6 +48,7 @@ impl fmt::Debug for WebhookServer {
 impl WebhookServer {
     /// A server of these webhooks at a port of ours, with a certificate that somebody keeps.
     pub fn new(listener: Listener, webhooks: Webhooks, certificate: &Serving, metrics: &Metrics) -> Self {
+        metrics.register(CertificateEnd(certificate.clone()));
         let router = router(webhooks, metrics);
         Self { listener, router, certificate: certificate.clone(), connection_age: Duration::from_mins(5) }
     }

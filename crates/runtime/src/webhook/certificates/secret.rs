@@ -117,13 +117,13 @@ impl Certificates {
         Self { inner: Arc::new(inner) }
     }
 
-    /// With other lifetimes.
+    /// With other lifetimes. Said before anything is made of these certificates.
     #[must_use]
     pub fn policy(self, policy: Policy) -> Self {
         self.with(|inner| inner.policy = policy)
     }
 
-    /// With another clock: for tests.
+    /// With another clock: for tests. Said before anything is made of these certificates.
     #[must_use]
     pub fn clock(self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.with(|inner| inner.clock = Arc::new(clock))

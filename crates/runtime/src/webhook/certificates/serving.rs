@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
+use jiff::Timestamp;
 use rustls::crypto::ring;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -65,6 +66,13 @@ impl Serving {
         let _ = self.changes.subscribe().wait_for(|count| *count > 0).await;
     }
 
+    /// When it ends; `None` if there is none, or it does not say.
+    pub fn ends(&self) -> Option<Timestamp> {
+        let served = self.current.load_full()?;
+        let (_, parsed) = x509_parser::parse_x509_certificate(served.cert.first()?).ok()?;
+        Timestamp::from_second(parsed.validity().not_after.timestamp()).ok()
+    }
+
     /// How often it was replaced, the first time included; now and from now on.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
@@ -112,9 +120,11 @@ mod tests {
         assert_eq!(replace(&certificate, &other_key), Err(BadPair::Mismatch));
         assert_eq!(replace("", &key), Err(BadPair::Certificate));
         assert_eq!(replace(&certificate, "key"), Err(BadPair::Key));
-        assert_eq!(*serving.changes().borrow(), 0);
+        assert_eq!((*serving.changes().borrow(), serving.ends()), (0, None));
         assert_eq!(replace(&certificate, &key), Ok(true));
         serving.available().await;
+        // What rcgen gives to certificates whose end nobody set.
+        assert_eq!(serving.ends().unwrap().to_string(), "4096-01-01T00:00:00Z");
         assert_eq!(replace(&certificate, &key), Ok(false));
         assert_eq!(replace(&other, &key), Err(BadPair::Mismatch));
         assert_eq!(*serving.changes().borrow(), 1);
