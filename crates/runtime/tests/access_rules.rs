@@ -134,7 +134,7 @@ async fn live_under(
     let requests = env.requests()?.since(before)?.by_user(user.name());
     assert_eq!(requests.code(403).count(), 0, "{requests}");
     // The other way round: what is granted and was not used is too much. Three exceptions, each implied by another.
-    let mut used: BTreeSet<(String, String)> = requests
+    let mut exercised: BTreeSet<(String, String)> = requests
         .iter()
         .map(|request| {
             let slash = if request.subresource.is_empty() { "" } else { "/" };
@@ -143,7 +143,7 @@ async fn live_under(
         .collect();
     // `get` goes with every watch (a cached kind may be read live); `create` with every apply, which the server asks for and
     // logs as a patch; the owner's finalizers are asked about by admission, not requested.
-    used.extend([
+    exercised.extend([
         ("chests".to_owned(), "get".to_owned()),
         ("configmaps".to_owned(), "get".to_owned()),
         ("configmaps".to_owned(), "create".to_owned()),
@@ -159,7 +159,7 @@ async fn live_under(
         })
         .collect();
     // A streaming list is a watch: where the server can do it, nothing is listed.
-    let unused: Vec<_> = allowed.difference(&used).filter(|(_, verb)| verb != "list").collect();
+    let unused: Vec<_> = allowed.difference(&exercised).filter(|(_, verb)| verb != "list").collect();
     assert!(unused.is_empty(), "granted and not used: {unused:?}");
     Ok(())
 }
@@ -184,9 +184,9 @@ async fn a_controller_of_one_namespace_needs_exactly_its_generated_role() -> Res
     let namespace = env.namespace("access-namespace").await?;
     let selection = Selection::all().in_namespace(namespace.name());
     let (_, controller) = filler(&client(env.config().clone()), &selection);
-    let (cluster, roles) = Filler::access(&controller).roles("filler", [namespace.name()]);
+    let (cluster, in_namespaces) = Filler::access(&controller).roles("filler", [namespace.name()]);
     assert!(cluster.is_none());
-    let [role] = &roles[..] else { panic!("{roles:?}") };
+    let [role] = &in_namespaces[..] else { panic!("{in_namespaces:?}") };
     let rules = role.rules.clone().unwrap();
     let granted = rules.iter().cloned().fold(Rules::default(), Rules::in_namespace);
     live_under(&namespace, &rules, &granted, &selection).await

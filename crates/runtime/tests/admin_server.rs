@@ -123,7 +123,7 @@ struct Family {
 fn parse(text: &str) -> BTreeMap<String, Family> {
     let mut families: BTreeMap<String, Family> = BTreeMap::new();
     let mut current = String::new();
-    let body = text.strip_suffix("# EOF\n").expect("the end is marked");
+    let body = text.strip_suffix("# EOF\n").unwrap();
     for line in body.lines() {
         if let Some(declared) = line.strip_prefix("# TYPE ") {
             let (name, kind) = declared.split_once(' ').unwrap();
@@ -242,7 +242,7 @@ async fn the_metrics_of_a_whole_process_have_controller_runtimes_names_types_and
 async fn a_guarded_server_asks_the_cluster_who_may_read() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("guard").await?;
-    let scrapes = PolicyRule {
+    let metrics_url = PolicyRule {
         non_resource_urls: Some(vec!["/metrics".to_owned()]),
         verbs: vec!["get".to_owned()],
         ..PolicyRule::default()
@@ -251,8 +251,8 @@ async fn a_guarded_server_asks_the_cluster_who_may_read() -> Result<()> {
     let needs = Access::none().guard().rules().into_iter().fold(Rules::default(), Rules::cluster_wide);
     let process = namespace.client_for("process", &needs).await?;
     // The test environment waits until a resource is granted; the URL is in the same role.
-    let scrapes = Rules::default().cluster_wide(scrapes).cluster_wide(rule("", &["nodes"], &["get"]));
-    let scraper = token(&namespace.client_for("scraper", &scrapes).await?)?;
+    let may_scrape = Rules::default().cluster_wide(metrics_url).cluster_wide(rule("", &["nodes"], &["get"]));
+    let scraper = token(&namespace.client_for("scraper", &may_scrape).await?)?;
     let stranger = token(&namespace.client_for("stranger", &Rules::default()).await?)?;
     let client = Client::new(process.config(), ClientOptions::default())?;
     let mut manager = Manager::new();

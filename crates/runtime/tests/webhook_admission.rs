@@ -201,7 +201,7 @@ async fn whatever_is_sent_is_answered_with_what_is_wrong_with_it() -> Result<()>
     let fine = json!({"uid": "u", "operation": "CREATE", "object": {"metadata": {"name": "a"}}});
     let bomb = json!({"uid": "u", "operation": "CREATE", "object": {"data": {"bomb": "1"}}});
     // (what, content type, body, HTTP status, the answer's code, its uid, a part of the message)
-    let cases: Vec<(&str, &str, String, u16, u16, &str, &str)> = vec![
+    let cases = [
         (
             "another content type",
             "text/plain",

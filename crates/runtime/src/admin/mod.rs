@@ -49,8 +49,7 @@ use crate::metrics::Metrics;
 use crate::serve::{Listener, Options};
 use crate::webhook::Serving;
 
-const OPEN_METRICS: HeaderValue =
-    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Serves health, readiness and metrics. Belongs to [`Stage::Admin`](crate::manager::Stage::Admin).
 #[must_use = "make it a part of a manager"]
@@ -148,7 +147,9 @@ impl AdminServer {
                 .with_state(checks.clone())
         };
         let metrics = self.metrics.clone();
-        let metrics = get(move || async move { ([(CONTENT_TYPE, OPEN_METRICS)], metrics.encode()) });
+        let metrics = get(move || async move {
+            ([(CONTENT_TYPE, HeaderValue::from_static(OPEN_METRICS))], metrics.encode())
+        });
         let mut guarded = self.more.clone().route("/metrics", metrics);
         if let Some(guard) = self.guard.clone() {
             // A layer of routes: what is not served needs no leave to be not found.

@@ -57,19 +57,13 @@ struct Ended {
 
 impl From<Outcome> for Ended {
     fn from(outcome: Outcome) -> Self {
-        Self {
-            outcome,
-            message: String::new(),
-        }
+        Self { outcome, message: String::new() }
     }
 }
 
 impl From<Malformed> for Ended {
     fn from(_: Malformed) -> Self {
-        Self {
-            outcome: Outcome::Cut,
-            message: "what came is no watch stream".to_owned(),
-        }
+        Self { outcome: Outcome::Cut, message: "what came is no watch stream".to_owned() }
     }
 }
 
@@ -80,13 +74,7 @@ impl Informer {
         watch: Arc<Watch>,
         on_paged: Box<dyn Fn() + Send + Sync>,
     ) -> Self {
-        Self {
-            client,
-            timing,
-            watch,
-            on_paged,
-            blocked_since: Mutex::default(),
-        }
+        Self { client, timing, watch, on_paged, blocked_since: Mutex::default() }
     }
 
     /// Lists and watches, for ever.
@@ -151,9 +139,7 @@ impl Informer {
                 query.push_str("&continue=");
                 query.push_str(&encode(&next));
             }
-            let answer = self
-                .send(&query, if whole { OBJECT } else { METADATA_LIST })
-                .await?;
+            let answer = self.send(&query, if whole { OBJECT } else { METADATA_LIST }).await?;
             let body = tokio::time::timeout(self.timing.answer, answer.into_body().collect()).await;
             let body = match body {
                 Ok(Ok(body)) => body.to_bytes(),
@@ -183,12 +169,13 @@ impl Informer {
         whole: bool,
     ) -> Result<Ended, Ended> {
         let session = jitter::between(self.timing.session);
-        let mut query = format!(
-            "watch=true&allowWatchBookmarks=true&timeoutSeconds={}",
-            session.as_secs().max(1)
-        );
+        let mut query =
+            format!("watch=true&allowWatchBookmarks=true&timeoutSeconds={}", session.as_secs().max(1));
         match &from {
-            Some(version) => query.push_str(&format!("&resourceVersion={}", encode(&version.to_string()))),
+            Some(version) => {
+                query.push_str("&resourceVersion=");
+                query.push_str(&encode(&version.to_string()));
+            }
             None => query.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"),
         }
         let answer = self.send(&query, if whole { OBJECT } else { METADATA }).await?;
@@ -196,13 +183,8 @@ impl Informer {
         if let Some(standing) = course.opened() {
             self.stand(&standing, "");
         }
-        let mut reading = Reading {
-            informer: self,
-            course,
-            views,
-            listing: from.is_none(),
-            bookmarks: from.is_some(),
-        };
+        let mut reading =
+            Reading { informer: self, course, views, listing: from.is_none(), bookmarks: from.is_some() };
         if reading.listing {
             alive(views).for_each(|view| view.begin_list());
         }
@@ -225,10 +207,7 @@ impl Informer {
                 Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
                 Ok(Some(Err(error))) => return Err(cut(&error)),
                 Ok(None) => {
-                    return Ok(Outcome::Closed {
-                        early: opened.elapsed() < EARLY,
-                    }
-                    .into());
+                    return Ok(Outcome::Closed { early: opened.elapsed() < EARLY }.into());
                 }
                 Err(_) if reading.listing => return Err(Outcome::NoEndBookmark.into()),
                 Err(_) => return Err(Outcome::Silent.into()),
@@ -247,21 +226,14 @@ impl Informer {
             outcome: Outcome::Refused(Refusal::Other),
             message: "no valid path".to_owned(),
         })?;
-        request
-            .headers_mut()
-            .insert(ACCEPT, HeaderValue::from_static(accept));
-        request
-            .headers_mut()
-            .insert(USER_AGENT, self.client.user_agent().clone());
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
+        request.headers_mut().insert(USER_AGENT, self.client.user_agent().clone());
         let answer = tokio::time::timeout(self.timing.answer, self.client.kube().send(request)).await;
         let answer = match answer {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => return Err(cut(&error)),
             Err(_) => {
-                return Err(Ended {
-                    outcome: Outcome::Cut,
-                    message: "no answer in time".to_owned(),
-                });
+                return Err(Ended { outcome: Outcome::Cut, message: "no answer in time".to_owned() });
             }
         };
         if answer.status().is_success() {
@@ -270,11 +242,8 @@ impl Informer {
         let code = answer.status().as_u16();
         let wait = retry_after(answer.headers());
         let body = tokio::time::timeout(LAST_WORDS, answer.into_body().collect()).await;
-        let body = body
-            .ok()
-            .and_then(Result::ok)
-            .map(http_body_util::Collected::to_bytes)
-            .unwrap_or_default();
+        let body =
+            body.ok().and_then(Result::ok).map(http_body_util::Collected::to_bytes).unwrap_or_default();
         Err(refused(code, serde_json::from_slice(&body).ok().as_ref(), wait))
     }
 
@@ -334,17 +303,17 @@ impl Informer {
             return;
         };
         let newly = since.is_none();
-        let problem = Problem {
+        let problem = Arc::new(Problem {
             resource: self.watch.key().resource.clone(),
             cause,
             message: message.to_owned(),
             since: *since.get_or_insert_with(Timestamp::now),
-        };
+        });
         if newly {
             tracing::warn!(kind = %self.watch.key().resource, "{problem}");
         }
         for view in alive(&views) {
-            view.set_state(&SyncState::Blocked(problem.clone()));
+            view.set_state(&SyncState::Blocked(Arc::clone(&problem)));
         }
     }
 }
@@ -426,16 +395,11 @@ fn metadata(object: &[u8]) -> Option<Meta> {
         metadata: Meta,
     }
 
-    serde_json::from_slice::<Object>(object)
-        .ok()
-        .map(|object| object.metadata)
+    serde_json::from_slice::<Object>(object).ok().map(|object| object.metadata)
 }
 
 fn cut(error: &kube::Error) -> Ended {
-    Ended {
-        outcome: Outcome::Cut,
-        message: root_cause(error),
-    }
+    Ended { outcome: Outcome::Cut, message: root_cause(error) }
 }
 
 /// What a refusal means for a watch.
@@ -443,9 +407,7 @@ fn refused(code: u16, status: Option<&Status>, wait: Option<Duration>) -> Ended 
     let message = status.map(|status| status.message.clone()).unwrap_or_default();
     let too_large = |status: &Status| {
         let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
-        causes
-            .iter()
-            .any(|cause| cause.reason == "ResourceVersionTooLarge")
+        causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge")
     };
     let refusal = if status.is_some_and(too_large) {
         Refusal::FromTheFuture
@@ -455,19 +417,10 @@ fn refused(code: u16, status: Option<&Status>, wait: Option<Duration>) -> Ended 
             Failure::Forbidden => Refusal::Forbidden,
             Failure::Invalid(_) => Refusal::Invalid,
             Failure::Gone => Refusal::Expired,
-            Failure::Throttled {
-                retry_after: Some(wait),
-            } => Refusal::Throttled(wait),
+            Failure::Throttled { retry_after: Some(wait) } => Refusal::Throttled(wait),
             _ => Refusal::Other,
         }
     };
-    let message = if message.is_empty() {
-        format!("status {code}")
-    } else {
-        message
-    };
-    Ended {
-        outcome: Outcome::Refused(refusal),
-        message,
-    }
+    let message = if message.is_empty() { format!("status {code}") } else { message };
+    Ended { outcome: Outcome::Refused(refusal), message }
 }

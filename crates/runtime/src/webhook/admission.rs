@@ -54,7 +54,7 @@ pub enum Operation<T> {
 
 impl<T> Operation<T> {
     /// The object as it would be; `None` for a deletion.
-    pub fn new(&self) -> Option<&T> {
+    pub fn wanted(&self) -> Option<&T> {
         match self {
             Self::Create { new } | Self::Update { new, .. } => Some(new),
             Self::Delete { .. } => None,
@@ -62,7 +62,7 @@ impl<T> Operation<T> {
     }
 
     /// The object as it is stored; `None` for a creation.
-    pub fn old(&self) -> Option<&T> {
+    pub fn stored(&self) -> Option<&T> {
         match self {
             Self::Update { old, .. } | Self::Delete { old } => Some(old),
             Self::Create { .. } => None,
@@ -118,7 +118,7 @@ pub trait Defaulter: Send + Sync + 'static {
 ///     type Object = ConfigMap;
 ///
 ///     async fn validate(&self, request: &Request<ConfigMap>, found: &mut Findings) -> Result<(), Denial> {
-///         let Some(map) = request.operation.new() else { return Ok(()) };
+///         let Some(map) = request.operation.wanted() else { return Ok(()) };
 ///         let count = map.data.as_ref().map_or(0, |data| data.len());
 ///         if count > 100 {
 ///             found.invalid("data", count, "must have at most 100 entries; split it");
@@ -359,7 +359,7 @@ pub(super) async fn default<D: Defaulter>(defaulter: &D, asked: Asked) -> Result
         return Ok(Answer::default());
     }
     let Some(request) = request::<D::Object>(&asked, &kind)? else { return Ok(Answer::default()) };
-    let Some(mut object) = request.operation.new().cloned() else { return Ok(Answer::default()) };
+    let Some(mut object) = request.operation.wanted().cloned() else { return Ok(Answer::default()) };
     let written = |object: &D::Object| {
         serde_json::to_value(object)
             .map_err(|error| Denial::internal(format!("the object cannot be written: {error}")))
@@ -407,11 +407,10 @@ mod tests {
                 Operation::Update { old, new } if old.data != new.data => {
                     Err(Denial::new("data never changes"))
                 }
-                Operation::Update { .. } => Ok(()),
                 Operation::Delete { old } if old.metadata.name.as_deref() == Some("keep") => {
                     Err(Denial::conflict("it is in use; remove its users first"))
                 }
-                Operation::Delete { .. } => Ok(()),
+                Operation::Update { .. } | Operation::Delete { .. } => Ok(()),
             }
         }
     }

@@ -227,7 +227,7 @@ pub(super) struct Converted {
 pub(super) fn answer(converters: &BTreeMap<String, ConverterOf>, body: &[u8]) -> Converted {
     let failed = |version: &str, uid: &str, code, why: String| Converted {
         code,
-        body: review(version, json!({"uid": uid, "result": {"status": "Failure", "message": why}})),
+        body: review(version, &json!({"uid": uid, "result": {"status": "Failure", "message": why}})),
         panicked: false,
     };
     if body.is_empty() {
@@ -266,7 +266,7 @@ pub(super) fn answer(converters: &BTreeMap<String, ConverterOf>, body: &[u8]) ->
     match result {
         Ok(Ok(objects)) => {
             let response = json!({"uid": uid, "convertedObjects": objects, "result": {"status": "Success"}});
-            Converted { code: 200, body: review(version, response), panicked: false }
+            Converted { code: 200, body: review(version, &response), panicked: false }
         }
         Ok(Err(error)) => failed(version, &uid, 200, error.0),
         Err(panic) => {
@@ -279,10 +279,10 @@ pub(super) fn answer(converters: &BTreeMap<String, ConverterOf>, body: &[u8]) ->
 
 /// The answer to a body that could not be read at all.
 pub(super) fn refused(why: &str) -> Value {
-    review(VERSIONS[0], json!({"uid": "", "result": {"status": "Failure", "message": why}}))
+    review(VERSIONS[0], &json!({"uid": "", "result": {"status": "Failure", "message": why}}))
 }
 
-fn review(version: &str, response: Value) -> Value {
+fn review(version: &str, response: &Value) -> Value {
     json!({"apiVersion": version, "kind": "ConversionReview", "response": response})
 }
 
@@ -360,7 +360,7 @@ mod tests {
         [(games.name(), games)].into()
     }
 
-    fn game(version: &str, spec: Value) -> Value {
+    fn game(version: &str, spec: &Value) -> Value {
         json!({"apiVersion": format!("example.com/{version}"), "kind": "Game", "metadata": {"name": "g"}, "spec": spec})
     }
 
@@ -375,19 +375,19 @@ mod tests {
 
     #[test]
     fn objects_of_mixed_versions_are_converted_also_from_spoke_to_spoke() {
-        let objects = [game("v1", json!({"replicas": 1})), game("v1alpha1", json!({"size": 2}))];
+        let objects = [game("v1", &json!({"replicas": 1})), game("v1alpha1", &json!({"size": 2}))];
         let response = asked("v1beta1", &objects);
         assert_eq!(response["result"]["status"], "Success");
         assert_eq!(
             response["convertedObjects"],
-            json!([game("v1beta1", json!({"count": 1})), game("v1beta1", json!({"count": 2}))])
+            json!([game("v1beta1", &json!({"count": 1})), game("v1beta1", &json!({"count": 2}))])
         );
         assert_eq!(asked("v1", &[])["convertedObjects"], json!([]));
     }
 
     #[test]
     fn the_first_failure_fails_all_and_says_which_object_and_what_to_do() {
-        let objects = [game("v1beta1", json!({"count": 1})), game("v1alpha1", json!({"size": -1}))];
+        let objects = [game("v1beta1", &json!({"count": 1})), game("v1alpha1", &json!({"size": -1}))];
         let response = asked("v1", &objects);
         assert_eq!(response["result"]["status"], "Failure");
         assert_eq!(
@@ -400,13 +400,13 @@ mod tests {
     #[test]
     fn what_cannot_be_converted_is_a_failure() {
         for (to, object, why) in [
-            ("v1", game("v1", json!({"replicas": 1})), "already in version example.com/v1"),
-            ("v9", game("v1", json!({"replicas": 1})), "example.com/v9 is not known for Game"),
-            ("v1", game("v9", json!({})), "example.com/v9 is not known"),
+            ("v1", game("v1", &json!({"replicas": 1})), "already in version example.com/v1"),
+            ("v9", game("v1", &json!({"replicas": 1})), "example.com/v9 is not known for Game"),
+            ("v1", game("v9", &json!({})), "example.com/v9 is not known"),
             ("v1", json!({"apiVersion": "v1", "kind": "Pod"}), "there is no conversion"),
             (
                 "v1",
-                game("v1beta1", json!({})),
+                game("v1beta1", &json!({})),
                 "cannot be read as example.com/v1beta1: missing field `count`",
             ),
             ("v1", json!(7), "there is no conversion"),
@@ -421,7 +421,7 @@ mod tests {
     #[test]
     fn a_panic_is_a_failure_that_tells_nothing_of_its_inside() {
         let body = json!({"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "ConversionReview",
-            "request": {"uid": "u", "desiredAPIVersion": "example.com/v1", "objects": [game("v1beta1", json!({"count": 13}))]}});
+            "request": {"uid": "u", "desiredAPIVersion": "example.com/v1", "objects": [game("v1beta1", &json!({"count": 13}))]}});
         let converted = answer(&converters(), body.to_string().as_bytes());
         assert!(converted.panicked);
         assert_eq!(

@@ -54,14 +54,13 @@ fn carried_list(raw: &[Value], before: &[Value], after: &[Value]) -> Vec<Value> 
     let mut origin: Vec<Option<usize>> = vec![None; after.len()];
     let mut taken = vec![false; before.len()];
     let mut pair = |same: &dyn Fn(usize, usize) -> bool| {
-        for new in 0..after.len() {
-            if origin[new].is_some() {
-                continue;
-            }
+        for (new, origin) in origin.iter_mut().enumerate().filter(|(_, origin)| origin.is_none()) {
             // The same place first: of equal elements, those that did not move are the same.
-            let candidates = std::iter::once(new).filter(|old| *old < before.len()).chain(0..before.len());
-            if let Some(old) = candidates.into_iter().find(|old| !taken[*old] && same(*old, new)) {
-                (origin[new], taken[old]) = (Some(old), true);
+            let mut candidates =
+                std::iter::once(new).filter(|old| *old < before.len()).chain(0..before.len());
+            *origin = candidates.find(|old| !taken[*old] && same(*old, new));
+            if let Some(old) = *origin {
+                taken[old] = true;
             }
         }
     };

@@ -99,7 +99,7 @@ impl CertificateFiles {
                     }
                     match files.look().await {
                         Ok(true) => {
-                            tracing::info!(path = %files.certificate.display(), "the certificate was read again")
+                            tracing::info!(path = %files.certificate.display(), "the certificate was read again");
                         }
                         Ok(false) => {}
                         Err(error) => tracing::warn!(%error, "the old certificate is served on"),

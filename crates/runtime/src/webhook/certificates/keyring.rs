@@ -227,8 +227,8 @@ impl Keyring {
         let mut params = params(now, after(now, policy.authority_lifetime), Vec::new())?;
         // Each has a name of its own, so that a leaf says by whom it is.
         let digest = Sha256::digest(key.public_key_raw());
-        let id: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-        params.distinguished_name.push(DnType::CommonName, format!("windlass webhooks {id}"));
+        let id = digest.iter().take(6).fold(0, |id: u64, byte| id << 8 | u64::from(*byte));
+        params.distinguished_name.push(DnType::CommonName, format!("windlass webhooks {id:012x}"));
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         self.authorities.push(Authority {

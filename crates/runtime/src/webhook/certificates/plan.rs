@@ -220,7 +220,7 @@ mod tests {
     fn the_next_thing_to_do() {
         let unannounced = |made| Authority { announced: None, last_leaf: None, ..authority(made) };
         let announced = |made, at| Authority { announced: Some(at), ..unannounced(made) };
-        let cases: Vec<(&str, Timestamp, Vec<Authority>, Option<Leaf>, Action)> = vec![
+        let cases = [
             ("nothing is stored", day(0), vec![], None, Action::Begin),
             ("all authorities have ended", day(731), vec![authority(0)], Some(leaf(0, 740)), Action::Begin),
             (

@@ -42,7 +42,7 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 pub enum CertificatesError {
     /// The Secret cannot be read or written.
     #[error("the webhooks' certificates cannot be kept: {0}")]
-    Client(#[from] ClientError),
+    Client(Box<ClientError>),
     /// The Secret holds what cannot be used.
     #[error("Secret {secret} cannot be used for the webhooks' certificates: {error}")]
     Content {
@@ -66,6 +66,12 @@ pub enum CertificatesError {
     /// Others changed the Secret again and again.
     #[error("Secret {0} changes too often to be written; do two operators use it?")]
     Contended(ObjectKey),
+}
+
+impl From<ClientError> for CertificatesError {
+    fn from(error: ClientError) -> Self {
+        Self::Client(Box::new(error))
+    }
 }
 
 /// Certificates of our own, in a Secret that all replicas share. Clones are the same.
