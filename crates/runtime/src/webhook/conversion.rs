@@ -62,7 +62,7 @@ struct Version {
 /// # #[derive(CustomResource, Clone, Debug, JsonSchema, Serialize, Deserialize)]
 /// # #[kube(group = "example.com", version = "v1", kind = "Game", namespaced)]
 /// # pub struct GameSpec { replicas: i32 }
-/// # mod old { use super::*;
+/// # mod old { use kube::CustomResource; use schemars::JsonSchema; use serde::{Deserialize, Serialize};
 /// # #[derive(CustomResource, Clone, Debug, JsonSchema, Serialize, Deserialize)]
 /// # #[kube(group = "example.com", version = "v1alpha1", kind = "Game", namespaced)]
 /// # pub struct GameSpec { pub size: i32 } }
