@@ -68,7 +68,7 @@ struct Version {
 /// # pub struct GameSpec { pub size: i32 } }
 /// use windlass_runtime::webhook::Converter;
 ///
-/// let games = Converter::hub::<Game>()
+/// let games = Converter::<Game>::hub()
 ///     .spoke(
 ///         |old: old::Game| Ok(Game { metadata: old.metadata, spec: GameSpec { replicas: old.spec.size } }),
 ///         |hub: Game| Ok(old::Game { metadata: hub.metadata, spec: old::GameSpec { size: hub.spec.replicas } }),
