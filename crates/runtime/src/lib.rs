@@ -8,10 +8,16 @@
 //! | [`events`] | what `kubectl describe` tells of an object's life |
 //! | [`leader`] | of many replicas, one works |
 //! | [`manager`] | one process: ordered start and stop, signals, readiness |
+//! | [`webhook`] | what the API server asks: defaults, validation, conversion; certificates of our own |
+//! | [`admin`] | health, readiness and metrics over HTTP, guarded by the cluster's RBAC |
+//! | [`access`] | what is done to which kinds, as data, and the RBAC rules for exactly that |
+//! | [`serve`] | the port, the connections and their orderly end |
 //! | [`metrics`], [`log`] | what operators of operators look at |
 //! | [`object`] | conditions, finalizers, owner references |
 //! | [`key`], [`meta`], [`resource`], [`intern`] | the vocabulary: which object, what it says of itself, which kind, cheap strings |
 
+pub mod access;
+pub mod admin;
 pub mod cache;
 pub mod client;
 pub mod controller;
@@ -27,3 +33,5 @@ pub mod metrics;
 pub mod object;
 pub mod queue;
 pub mod resource;
+pub mod serve;
+pub mod webhook;

@@ -1,0 +1,58 @@
+//! Webhooks: what the API server asks before it stores or shows an object.
+//!
+//! It promises:
+//! - **Typed and small.** A [`Defaulter`] changes an object, a [`Validator`] says what is wrong with it, a [`Converter`] is
+//!   made of pure functions; reviews, patches, versions and HTTP are seen to.
+//! - **Nothing of the user's is lost.** A patch changes what the defaulter changed, also where its type does not know all
+//!   fields.
+//! - **Always an answer.** Whatever arrives, the answer says what is wrong with it. A panic fails one request, and the
+//!   server lives.
+//! - **Certificates of its own.** [`Certificates`] issues, stores, shares, renews and announces them; nobody's request fails
+//!   while they change. Or [`CertificateFiles`] follows files that somebody else keeps.
+//!
+//! It does not: register webhooks (apply their configurations with your other manifests; the CA is put in by an
+//! [`Injector`]), or call other webhooks.
+//!
+//! ```no_run
+//! use windlass_runtime::client::Client;
+//! use windlass_runtime::key::ObjectKey;
+//! use windlass_runtime::manager::{Manager, Stage};
+//! use windlass_runtime::serve::Listener;
+//! use windlass_runtime::webhook::{Certificates, Target, Validator, WebhookServer, Webhooks};
+//!
+//! # async fn example(client: Client, rules: impl Validator) -> Result<(), Box<dyn std::error::Error>> {
+//! let mut manager = Manager::new();
+//! let certificates = Certificates::in_secret(
+//!     &client,
+//!     ObjectKey::namespaced("shop", "shop-webhooks"),
+//!     ["shop-webhooks.shop.svc"],
+//! );
+//! let server = WebhookServer::new(
+//!     Listener::bind(([0, 0, 0, 0], 9443))?,
+//!     Webhooks::new().validator(rules)?,
+//!     certificates.serving(),
+//!     manager.metrics(),
+//! );
+//! manager.add(Stage::Webhooks, certificates.part())?;
+//! manager.add(Stage::Webhooks, server.into_part())?;
+//! // Only the leader tells the API server whom to trust.
+//! manager.add(Stage::Controllers, certificates.injector([Target::validating("shop")]).into_part())?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod admission;
+pub mod certificates;
+mod conversion;
+mod hooks;
+mod metrics;
+mod patch;
+mod review;
+mod server;
+
+pub use self::admission::{Defaulter, Denial, Findings, Operation, Request, Validator};
+pub use self::certificates::{CertificateFiles, Certificates, Injector, Serving, Target};
+pub use self::conversion::{ConversionError, Converter, ConverterError};
+pub use self::hooks::{CONVERT, DuplicateHook, PathError, Webhooks, mutate_path, validate_path};
+pub use self::review::GroupVersionResource;
+pub use self::server::WebhookServer;
