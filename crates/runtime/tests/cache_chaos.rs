@@ -10,9 +10,12 @@ use std::time::Duration;
 use anyhow::Result;
 use live::{Configs, Live, quick, synced, until, value_of};
 use windlass_runtime::cache::{Shape, WatchTiming};
+use windlass_runtime::controller::{Controller, Outcome};
+use windlass_runtime::key::ObjectKey;
+use windlass_runtime::manager::{Manager, Stop};
 use windlass_runtime::meta::{ResourceVersion, Uid};
 use windlass_testenv::proxy::{Action, Answer, Fault, Match, WatchFault};
-use windlass_testenv::{TestEnv, or_not_run};
+use windlass_testenv::{TestEnv, eventually, or_not_run};
 
 #[tokio::test]
 async fn an_api_server_restart_loses_nothing() -> Result<()> {
@@ -100,8 +103,21 @@ async fn torment(live: &Live, configs: &Configs) -> Result<()> {
     Ok(())
 }
 
+/// What the last reconcile of each name saw: a version, or nothing.
+type Sightings = Arc<Mutex<BTreeMap<String, Option<ResourceVersion>>>>;
+
+/// A controller that notes what it sees.
+fn observer(configs: &Configs, sightings: &Sightings) -> Result<Controller> {
+    let (reader, sightings) = (configs.clone(), Arc::clone(sightings));
+    Ok(Controller::for_(configs).name("observer").workers(4).build(move |key: ObjectKey| {
+        let seen = reader.get(&key).map(|config| config.meta().resource_version.clone());
+        sightings.lock().unwrap().insert(key.name().to_owned(), seen);
+        async { Ok(Outcome::Done) }
+    })?)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_cuts_errors_and_restarts_the_cache_equals_the_server() -> Result<()> {
+async fn after_cuts_errors_and_restarts_the_cache_equals_the_server_and_all_was_reconciled() -> Result<()> {
     const CHANGES: usize = 6_000;
     const RESTARTS: usize = 2;
     let env = or_not_run!(TestEnv::private().await);
@@ -122,6 +138,12 @@ async fn after_cuts_errors_and_restarts_the_cache_equals_the_server() -> Result<
         };
         assert_eq!(known, old, "a change tells the true old object");
     });
+
+    let sightings = Sightings::default();
+    let mut manager = Manager::new();
+    manager.controller(observer(&configs, &sightings)?)?;
+    let (stopper, stop) = Stop::pair();
+    let managing = tokio::spawn(manager.run_until(stop));
 
     let work = async {
         for _ in 0..RESTARTS {
@@ -148,6 +170,22 @@ async fn after_cuts_errors_and_restarts_the_cache_equals_the_server() -> Result<
         })
         .collect();
     assert_eq!(believed, held, "subscribers were told everything, once, in order");
+    let last: BTreeMap<&str, &ResourceVersion> =
+        held.iter().map(|(name, (_, version))| (&**name, version)).collect();
+    eventually("the last version of every object to be reconciled", || async {
+        let sightings = sightings.lock().unwrap();
+        let behind: Vec<&String> = sightings
+            .iter()
+            .filter(|(name, seen)| seen.as_ref() != last.get(name.as_str()).copied())
+            .map(|(name, _)| name)
+            .collect();
+        let never = last.keys().filter(|name| !sightings.contains_key(**name)).count();
+        if behind.is_empty() && never == 0 { Ok(()) } else { Err(format!("{never} never seen, behind: {behind:?}")) }
+    })
+    .await?;
+    stopper.request();
+    managing.await??;
+
     let report = &cache.watches()[0];
     println!("{objects} objects, {} restarts of the watch, {} lists", report.restarts, report.lists);
     assert!(report.restarts > 20 && report.lists > 2, "the faults happened: {report:?}");
