@@ -22,7 +22,7 @@ pub(crate) struct Console {
 impl Console {
     pub(crate) fn new(output: Output) -> Self {
         let bar = (output == Output::Human && std::io::stderr().is_terminal()).then(|| {
-            let bar = ProgressBar::new_spinner();
+            let bar = ProgressBar::new_spinner().with_style(spinner());
             bar.enable_steady_tick(Duration::from_millis(100));
             Arc::new(bar)
         });
@@ -44,7 +44,7 @@ impl Console {
     fn show(&self, step: Progress) {
         match (&self.bar, step) {
             (Some(bar), Progress::Line(line)) => {
-                bar.set_style(ProgressStyle::default_spinner());
+                bar.set_style(spinner());
                 bar.println(format!("  {line}"));
             }
             (Some(bar), Progress::Building { done, total, elapsed }) => {
@@ -90,6 +90,11 @@ impl Console {
             print(&object.to_string());
         }
     }
+}
+
+/// What shows that work goes on between two lines.
+fn spinner() -> ProgressStyle {
+    ProgressStyle::with_template("  {spinner} {elapsed}").unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
 
 /// A result line. A closed pipe is no failure of ours.

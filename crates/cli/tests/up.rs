@@ -154,6 +154,20 @@ fn old_go_is_named_with_the_cure() {
 }
 
 #[test]
+fn modules_that_cannot_be_downloaded_are_named_with_the_cure() {
+    let windlass = Windlass::new();
+    let empty = tempfile::tempdir().unwrap();
+    let output = windlass
+        .command(&["testenv", "build"])
+        .env("XDG_CACHE_HOME", empty.path())
+        .env("GOMODCACHE", empty.path().join("modules"))
+        .env("GOPROXY", "off")
+        .output()
+        .unwrap();
+    assert_fails(&output, 3, &["could not be downloaded", "GOPROXY", "windlass testenv build"]);
+}
+
+#[test]
 fn a_port_in_use_is_named() {
     let windlass = Windlass::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -36,26 +36,21 @@ struct Holder {
 }
 
 impl Holder {
-    fn start(run: &Path, cache: Option<&Path>) -> Result<Self> {
-        let mut command = Command::new(std::env::current_exe()?);
-        command
-            .args(["--exact", "the_shared_control_plane_answers", "--nocapture"])
-            .env(HOLD, "1")
-            .env("WINDLASS_RUN_DIR", run)
-            .env("WINDLASS_TEST_LINGER", "0")
-            .env_remove("WINDLASS_TEST_CONTEXT")
-            .env_remove("KUBEBUILDER_ASSETS")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        if let Some(cache) = cache {
-            command.env("XDG_CACHE_HOME", cache);
-            // Go's own cache stays where it is: what is tested is who builds, not how long it takes.
-            for (name, value) in go_caches()? {
-                command.env(name, value);
-            }
-        }
-        let mut child = command.spawn()?;
+    fn start(run: &Path) -> Result<Self> {
+        Self::start_with(run, [])
+    }
+
+    /// With an empty cache; Go's own stays where it is: what is tested is who builds, not how long it takes.
+    fn start_on_an_empty_cache(run: &Path, cache: &Path) -> Result<Self> {
+        let cache = [("XDG_CACHE_HOME", cache.display().to_string())];
+        Self::start_with(run, cache.into_iter().chain(go_caches()?))
+    }
+
+    fn start_with(run: &Path, environment: impl IntoIterator<Item = (&'static str, String)>) -> Result<Self> {
+        let mut command = this_test("the_shared_control_plane_answers", run)?;
+        command.env(HOLD, "1").envs(environment);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let output = BufReader::new(child.stdout.take().context("its output")?);
         Ok(Self { child, output })
     }
@@ -89,6 +84,18 @@ impl Drop for Holder {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// This test binary once more, for one test, with a run directory of its own.
+fn this_test(name: &str, run: &Path) -> Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command
+        .args(["--exact", name, "--nocapture"])
+        .env("WINDLASS_RUN_DIR", run)
+        .env("WINDLASS_TEST_LINGER", "0")
+        .env_remove("WINDLASS_TEST_CONTEXT")
+        .env_remove("KUBEBUILDER_ASSETS");
+    Ok(command)
 }
 
 fn go_caches() -> Result<Vec<(&'static str, String)>> {
@@ -130,7 +137,7 @@ fn status(dir: &Path) -> Result<(Status, BTreeMap<String, u32>)> {
 #[tokio::test]
 async fn a_killed_test_process_leaves_nothing_behind() -> Result<()> {
     let run = tempfile::Builder::new().prefix("wl").tempdir_in("/tmp")?;
-    let mut holder = Holder::start(run.path(), None)?;
+    let mut holder = Holder::start(run.path())?;
     let dir = holder.ready()?;
     let (status, pids) = status(&dir)?;
     assert_eq!(status.users, 1);
@@ -143,12 +150,12 @@ async fn a_killed_test_process_leaves_nothing_behind() -> Result<()> {
 #[tokio::test]
 async fn a_killed_supervisor_takes_its_children_along_and_says_so() -> Result<()> {
     let run = tempfile::Builder::new().prefix("wl").tempdir_in("/tmp")?;
-    let mut holder = Holder::start(run.path(), None)?;
+    let mut holder = Holder::start(run.path())?;
     let dir = holder.ready()?;
     let (_, pids) = status(&dir)?;
     kill(pids["supervisor"])?;
     gone(&pids).await?;
-    let mut next = Holder::start(run.path(), None)?;
+    let mut next = Holder::start(run.path())?;
     assert_eq!(next.ready()?, dir, "no stale lock holds up the next one");
     let errors = holder.errors();
     assert!(errors.contains("the control plane is gone: its supervisor"), "{errors}");
@@ -158,14 +165,14 @@ async fn a_killed_supervisor_takes_its_children_along_and_says_so() -> Result<()
 #[tokio::test]
 async fn a_killed_component_ends_the_rest_and_is_named() -> Result<()> {
     let run = tempfile::Builder::new().prefix("wl").tempdir_in("/tmp")?;
-    let mut holder = Holder::start(run.path(), None)?;
+    let mut holder = Holder::start(run.path())?;
     let dir = holder.ready()?;
     let (_, pids) = status(&dir)?;
     kill(pids["kube-controller-manager"])?;
     gone(&pids).await?;
     let errors = holder.errors();
     assert!(errors.contains("kube-controller-manager ended unexpectedly (signal: killed)"), "{errors}");
-    let mut next = Holder::start(run.path(), None)?;
+    let mut next = Holder::start(run.path())?;
     assert_eq!(next.ready()?, dir);
     Ok(())
 }
@@ -174,8 +181,8 @@ async fn a_killed_component_ends_the_rest_and_is_named() -> Result<()> {
 async fn of_two_processes_on_an_empty_cache_one_builds() -> Result<()> {
     let run = tempfile::Builder::new().prefix("wl").tempdir_in("/tmp")?;
     let cache = tempfile::tempdir()?;
-    let mut holders =
-        [Holder::start(run.path(), Some(cache.path()))?, Holder::start(run.path(), Some(cache.path()))?];
+    let start = || Holder::start_on_an_empty_cache(run.path(), cache.path());
+    let mut holders = [start()?, start()?];
     let mut dirs = Vec::new();
     for holder in &mut holders {
         dirs.push(holder.ready()?);
@@ -185,5 +192,59 @@ async fn of_two_processes_on_an_empty_cache_one_builds() -> Result<()> {
     let said = holders.iter_mut().map(Holder::errors).collect::<String>();
     assert_eq!(said.matches("built the control plane in").count(), 1, "{said}");
     assert_eq!(said.matches("waiting for it").count(), 1, "{said}");
+    Ok(())
+}
+
+/// Run as it is on the shared control plane, and below on a cluster that is named.
+#[tokio::test]
+async fn a_portable_test_runs_anywhere() -> Result<()> {
+    let env = or_not_run!(TestEnv::portable().await);
+    let namespace = env.namespace("portable").await?;
+    let user = namespace.client_for("anyone", &windlass_testenv::Rules::everything()).await?;
+    user.client()?.apiserver_version().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn on_a_named_cluster_only_portable_tests_run_and_the_others_say_so() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let run = tempfile::Builder::new().prefix("wl").tempdir_in("/tmp")?;
+    let there = |test: &str| -> Result<(bool, String)> {
+        let mut command = this_test(test, run.path())?;
+        command.env("KUBECONFIG", env.kubeconfig()?).env("WINDLASS_TEST_CONTEXT", "windlass");
+        let output = command.output()?;
+        Ok((output.status.success(), String::from_utf8(output.stderr)?))
+    };
+    let (passed, said) = there("a_portable_test_runs_anywhere")?;
+    assert!(passed && said.contains("using the cluster of context \"windlass\""), "{said}");
+    let (passed, said) = there("the_shared_control_plane_answers")?;
+    assert!(passed && said.contains("test the_shared_control_plane_answers not run: it needs"), "{said}");
+    assert!(said.contains("WINDLASS_TEST_CONTEXT=windlass"), "{said}");
+    assert_eq!(std::fs::read_dir(run.path())?.count(), 0, "nothing was started");
+
+    let mut command = this_test("the_shared_control_plane_answers", run.path())?;
+    let output = command.env("USE_EXISTING_CLUSTER", "true").output()?;
+    let said = String::from_utf8(output.stdout)? + &String::from_utf8(output.stderr)?;
+    assert!(!output.status.success() && said.contains("WINDLASS_TEST_CONTEXT=<context>"), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn ready_made_binaries_are_used_if_they_are_complete() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let ready_made = env.facts("binaries")?.bin.display().to_string();
+    let run = tempfile::Builder::new().prefix("wl").tempdir_in("/tmp")?;
+    let mut holder = Holder::start_with(run.path(), [("KUBEBUILDER_ASSETS", ready_made.clone())])?;
+    let dir = holder.ready()?;
+    assert_eq!(status(&dir)?.0.facts.bin, Path::new(&ready_made));
+    let said = holder.errors();
+    assert!(said.contains(&format!("from KUBEBUILDER_ASSETS={ready_made}")), "{said}");
+
+    let incomplete = tempfile::tempdir()?;
+    let path = incomplete.path().display().to_string();
+    let mut holder = Holder::start_with(run.path(), [("KUBEBUILDER_ASSETS", path.clone())])?;
+    holder.ready()?;
+    let said = holder.errors();
+    assert!(said.contains(&format!("KUBEBUILDER_ASSETS={path} is not used: it lacks etcd")), "{said}");
     Ok(())
 }

@@ -11,6 +11,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Once;
 use std::time::Duration;
 
 use crate::digest;
@@ -20,6 +21,9 @@ use crate::progress::Reporter;
 
 /// The minor versions of Kubernetes 1 that the components' flags are known to fit.
 const SUPPORTED_MINORS: std::ops::RangeInclusive<u32> = 34..=37;
+
+/// Which build is used is said once a process: every test asks.
+static SAID: Once = Once::new();
 
 /// What envtest's own assets have, and what they lack.
 const COMPONENTS: &[&str] =
@@ -61,7 +65,12 @@ impl Assets {
                 }
             }
         }
-        Self::build(false, reporter)
+        let assets = Self::build(false, reporter)?;
+        SAID.call_once(|| {
+            let version = module::kubernetes_version();
+            reporter.line(format!("using Kubernetes {version} as built in {}", assets.bin.display()));
+        });
+        Ok(assets)
     }
 
     /// The build in the cache, made now if it is not there, or in any case with `force`.
