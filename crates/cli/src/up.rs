@@ -92,7 +92,6 @@ async fn embedded(args: &args::Up, console: &Console) -> Result<(), Failure> {
     tokio::select! {
         () = stop.wanted() => plane.shutdown()?,
         gone = gone => {
-            let gone = gone.unwrap_or_default();
             if !gone.on_purpose {
                 return Err(Failure::Running(format!("the control plane is gone: {}", gone.reason)));
             }

@@ -8,7 +8,7 @@
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::ops::Deref;
@@ -45,7 +45,7 @@ struct Slot {
 #[derive(Default)]
 struct Table {
     hasher: RandomState,
-    shards: [Mutex<HashMap<ByText, ()>>; SHARDS],
+    shards: [Mutex<HashSet<ByText>>; SHARDS],
 }
 
 /// A slot in the table, found by its text.
@@ -72,7 +72,7 @@ impl PartialEq for ByText {
 impl Eq for ByText {}
 
 impl Table {
-    fn shard(&self, text: &str) -> &Mutex<HashMap<ByText, ()>> {
+    fn shard(&self, text: &str) -> &Mutex<HashSet<ByText>> {
         let hash = self.hasher.hash_one(text);
         // Truncation is the point: any few bits of the hash choose a shard.
         #[allow(clippy::cast_possible_truncation)]
@@ -84,15 +84,12 @@ impl Str {
     /// The interned form of `text`.
     pub fn new(text: &str) -> Self {
         let mut shard = TABLE.shard(text).lock();
-        if let Some((slot, ())) = shard.get_key_value(text) {
+        if let Some(slot) = shard.get(text) {
             slot.0.users.fetch_add(1, AcqRel);
             return Self(Arc::clone(&slot.0));
         }
-        let slot = Arc::new(Slot {
-            users: AtomicUsize::new(1),
-            text: text.into(),
-        });
-        shard.insert(ByText(Arc::clone(&slot)), ());
+        let slot = Arc::new(Slot { users: AtomicUsize::new(1), text: text.into() });
+        shard.insert(ByText(Arc::clone(&slot)));
         Self(slot)
     }
 
@@ -118,10 +115,7 @@ impl Drop for Str {
         // Between the count and the lock, `new` may have handed the text out again.
         if self.0.users.load(Acquire) == 0 {
             // Another slot may already hold this text: remove only our own.
-            if shard
-                .get_key_value(&*self.0.text)
-                .is_some_and(|(found, ())| Arc::ptr_eq(&found.0, &self.0))
-            {
+            if shard.get(&*self.0.text).is_some_and(|found| Arc::ptr_eq(&found.0, &self.0)) {
                 shard.remove(&*self.0.text);
             }
         }
@@ -188,11 +182,7 @@ impl PartialOrd for Str {
 
 impl Ord for Str {
     fn cmp(&self, other: &Self) -> Ordering {
-        if self == other {
-            Ordering::Equal
-        } else {
-            self.as_str().cmp(other.as_str())
-        }
+        if self == other { Ordering::Equal } else { self.as_str().cmp(other.as_str()) }
     }
 }
 
@@ -259,7 +249,7 @@ mod tests {
 
     /// Present in the table? (Other tests intern too, so counts are not comparable.)
     fn is_interned(text: &str) -> bool {
-        TABLE.shard(text).lock().contains_key(text)
+        TABLE.shard(text).lock().contains(text)
     }
 
     #[test]
@@ -298,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_map_keyed_by_str_is_asked_with_plain_text() {
-        let map = HashMap::from([(Str::new("k"), 1)]);
+        let map = std::collections::HashMap::from([(Str::new("k"), 1)]);
         assert_eq!(map.get("k"), Some(&1));
     }
 }

@@ -28,26 +28,17 @@ pub struct ObjectKey {
 impl ObjectKey {
     /// The key of a namespaced object.
     pub fn namespaced(namespace: impl Into<Str>, name: impl Into<Arc<str>>) -> Self {
-        Self {
-            namespace: Some(namespace.into()),
-            name: name.into(),
-        }
+        Self { namespace: Some(namespace.into()), name: name.into() }
     }
 
     /// The key of a cluster-scoped object.
     pub fn cluster(name: impl Into<Arc<str>>) -> Self {
-        Self {
-            namespace: None,
-            name: name.into(),
-        }
+        Self { namespace: None, name: name.into() }
     }
 
     /// A key from its parts, as an object's metadata has them.
     pub fn new(namespace: Option<Str>, name: impl Into<Arc<str>>) -> Self {
-        Self {
-            namespace,
-            name: name.into(),
-        }
+        Self { namespace, name: name.into() }
     }
 
     /// The namespace, `None` for a cluster-scoped object.
@@ -82,7 +73,7 @@ mod tests {
 
     #[test]
     fn keys_order_by_namespace_then_name_and_cluster_scoped_first() {
-        let mut keys = vec![
+        let mut keys = [
             ObjectKey::namespaced("b", "a"),
             ObjectKey::namespaced("a", "b"),
             ObjectKey::cluster("z"),

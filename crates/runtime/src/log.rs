@@ -5,9 +5,19 @@
 //!
 //! What is logged is decided by `RUST_LOG` in `tracing`'s notation (`info,windlass_runtime=debug`); by default `info`.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serializer as _;
+use serde::ser::SerializeMap as _;
+use serde_json::Value;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::{JsonFields, Writer};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// How a line looks.
@@ -37,22 +47,107 @@ fn subscriber<W>(format: Format, filter: EnvFilter, writer: W) -> impl tracing::
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    // All spans, not only the innermost: a span of the user's inside of a reconcile must not hide whose it is.
     let (json, pretty) = match format {
         Format::Json => {
-            let layer = tracing_subscriber::fmt::layer()
-                .json()
-                .flatten_event(true)
-                .with_current_span(false)
-                .with_span_list(true)
-                .with_writer(writer);
-            (Some(layer), None)
+            let layer = tracing_subscriber::fmt::layer().event_format(Flat).fmt_fields(JsonFields::new());
+            (Some(layer.with_writer(writer)), None)
         }
         Format::Pretty => {
             (None, Some(tracing_subscriber::fmt::layer().with_target(false).with_writer(writer)))
         }
     };
     tracing_subscriber::registry().with(filter).with(json).with(pretty)
+}
+
+/// One JSON object per line, with the fields of all spans beside those of the event: `object` is found in one place,
+/// however deep in a reconcile the line was written. The innermost says the last word on a name.
+struct Flat;
+
+impl<S, N> FormatEvent<S, N> for Flat
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut fields = Fields::default();
+        for span in context.event_scope().into_iter().flat_map(tracing_subscriber::registry::Scope::from_root)
+        {
+            let extensions = span.extensions();
+            let written = extensions.get::<FormattedFields<N>>().map(|fields| fields.fields.as_str());
+            if let Some(Ok(Value::Object(of_span))) = written.map(serde_json::from_str) {
+                fields.0.extend(of_span);
+            }
+        }
+        event.record(&mut fields);
+        let message = fields.0.remove("message");
+        let line = line(event, message.as_ref(), &fields.0).map_err(|_| fmt::Error)?;
+        writeln!(writer, "{line}")
+    }
+}
+
+/// What one looks for first comes first.
+fn line(
+    event: &Event<'_>,
+    message: Option<&Value>,
+    fields: &BTreeMap<String, Value>,
+) -> Result<String, serde_json::Error> {
+    let mut bytes = Vec::with_capacity(256);
+    let mut serializer = serde_json::Serializer::new(&mut bytes);
+    let mut map = serializer.serialize_map(None)?;
+    map.serialize_entry("timestamp", &jiff::Timestamp::now())?;
+    map.serialize_entry("level", event.metadata().level().as_str())?;
+    if let Some(message) = message {
+        map.serialize_entry("message", message)?;
+    }
+    for (name, value) in
+        fields.iter().filter(|(name, _)| !matches!(name.as_str(), "timestamp" | "level" | "target"))
+    {
+        map.serialize_entry(name, value)?;
+    }
+    map.serialize_entry("target", event.metadata().target())?;
+    map.end()?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The fields of a line by name.
+#[derive(Default)]
+struct Fields(BTreeMap<String, Value>);
+
+impl Fields {
+    fn put(&mut self, field: &Field, value: impl Into<Value>) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.put(field, format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field, value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.put(field, value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.put(field, value);
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.put(field, value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.put(field, value);
+    }
 }
 
 #[cfg(test)]
@@ -103,9 +198,10 @@ mod tests {
             assert_eq!(text.lines().count(), 1, "{text}");
             let line: serde_json::Value = serde_json::from_str(&text).unwrap();
             assert_eq!((&line["message"], &line["replicas"]), (&"scaled".into(), &3.into()));
-            let span = &line["spans"][0];
-            assert_eq!(span["object"], "shop/web");
-            assert_eq!((&span["controller"], &span["reconcile_id"]), (&"foo".into(), &"1f".into()));
+            assert_eq!(line["object"], "shop/web");
+            assert_eq!((&line["controller"], &line["reconcile_id"]), (&"foo".into(), &"1f".into()));
+            assert_eq!((&line["level"], &line["target"]), (&"WARN".into(), &module_path!().into()));
+            assert!(line["timestamp"].as_str().unwrap().parse::<jiff::Timestamp>().is_ok());
         }
     }
 

@@ -81,42 +81,18 @@ impl Meta {
 
     /// From a full object's metadata, keeping no annotations and no managers' entries.
     pub(crate) fn from_object_meta(meta: &ObjectMeta) -> Self {
-        let key = ObjectKey::new(
-            meta.namespace.as_ref().map(Str::from),
-            meta.name.as_deref().unwrap_or_default(),
-        );
+        let key =
+            ObjectKey::new(meta.namespace.as_ref().map(Str::from), meta.name.as_deref().unwrap_or_default());
         Self {
             key,
-            uid: meta
-                .uid
-                .as_deref()
-                .and_then(|uid| uid.parse().ok())
-                .unwrap_or_default(),
-            resource_version: meta
-                .resource_version
-                .as_deref()
-                .map(ResourceVersion::from)
-                .unwrap_or_default(),
+            uid: meta.uid.as_deref().and_then(|uid| uid.parse().ok()).unwrap_or_default(),
+            resource_version: meta.resource_version.as_deref().map(ResourceVersion::from).unwrap_or_default(),
             generation: meta.generation.unwrap_or_default(),
-            created: meta
-                .creation_timestamp
-                .as_ref()
-                .map(|time| time.0.as_second())
-                .unwrap_or_default(),
+            created: meta.creation_timestamp.as_ref().map(|time| time.0.as_second()).unwrap_or_default(),
             deleting: meta.deletion_timestamp.is_some(),
-            labels: meta
-                .labels
-                .iter()
-                .flatten()
-                .map(|(k, v)| (Str::from(k), Str::from(v)))
-                .collect(),
+            labels: meta.labels.iter().flatten().map(|(k, v)| (Str::from(k), Str::from(v))).collect(),
             annotations: Labels::default(),
-            owners: meta
-                .owner_references
-                .iter()
-                .flatten()
-                .map(OwnerRef::from)
-                .collect(),
+            owners: meta.owner_references.iter().flatten().map(OwnerRef::from).collect(),
             finalizers: meta.finalizers.iter().flatten().map(Str::from).collect(),
             managed: Box::default(),
         }

@@ -107,10 +107,7 @@ mod tests {
     #[test]
     fn core_kinds_live_under_api_and_cluster_scoped_kinds_ignore_a_namespace() {
         assert_eq!(ResourceType::of::<Pod>().path(None), "/api/v1/pods");
-        assert_eq!(
-            ResourceType::of::<Pod>().path(Some("a")),
-            "/api/v1/namespaces/a/pods"
-        );
+        assert_eq!(ResourceType::of::<Pod>().path(Some("a")), "/api/v1/namespaces/a/pods");
         assert_eq!(ResourceType::of::<Node>().path(Some("a")), "/api/v1/nodes");
         assert!(!ResourceType::of::<Node>().namespaced);
     }

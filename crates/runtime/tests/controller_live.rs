@@ -15,9 +15,11 @@ use kube::core::{ApiResource, GroupVersionKind};
 use operator::{Mirror, Operator, Runs, cache, client, labelled, object_is, original, value};
 use serde_json::json;
 use windlass_runtime::cache::{Full, MetadataOnly, Selection, Shape};
+use windlass_runtime::client::{Delete, Failure, Patch as Changes};
 use windlass_runtime::controller::{Controller, Outcome, Watch};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::meta::Meta;
+use windlass_runtime::object::finalizers;
 use windlass_runtime::resource::ResourceType;
 use windlass_testenv::proxy::{Answer, Fault, Match, Verb};
 use windlass_testenv::{Rules, TestEnv, eventually, or_not_run};
@@ -141,8 +143,8 @@ async fn two_controllers_share_one_watch_and_it_ends_with_the_last() -> Result<(
     one.at_least(&key, 1).await?;
     two.at_least(&key, 1).await?;
     let configs = Match::watches().resource("configmaps");
-    let watches = proxy.seen().into_iter().filter(|seen| configs.matches(&seen.request)).count();
-    assert_eq!((watches, proxy.open_watches(&configs)), (1, 1));
+    let begun = proxy.seen().into_iter().filter(|seen| configs.matches(&seen.request)).count();
+    assert_eq!((begun, proxy.open_watches(&configs)), (1, 1));
     running.stop().await?;
     eventually("the watch ends", || async {
         match proxy.open_watches(&configs) {
@@ -308,4 +310,31 @@ async fn d10_a_missing_kind_is_waited_for_by_who_needs_it_and_hooked_up_when_it_
     needs.at_least(&key("w"), 1).await?;
     goes_without.at_least(&key("w"), 1).await?;
     running.stop().await
+}
+
+#[tokio::test]
+async fn finalizers_are_added_and_removed_by_patches_that_undo_nobody_elses_change() -> Result<()> {
+    const OURS: &str = "windlass.test/ours";
+    let env = or_not_run!(TestEnv::shared().await);
+    let namespace = env.namespace("finalizers").await?;
+    let client = client(namespace.client_for("finalizers", &Rules::everything()).await?.config())?;
+    let configs = client.objects::<ConfigMap>();
+    let key = ObjectKey::namespaced(namespace.name(), "a");
+    let read = configs.create(&key, &original("a", "1")).await?;
+
+    let addition = finalizers::addition(&read.metadata, OURS)?.expect("it is not there");
+    let changed = namespace.api::<ConfigMap>().patch("a", &PatchParams::default(), &patch("2")).await?;
+    let stale = configs.patch(&key, &Changes::Json(addition), "t").await.unwrap_err();
+    assert!(matches!(stale.failure(), Failure::Invalid(_)), "a failed test of a JSON patch: {stale}");
+    let addition = finalizers::addition(&changed.metadata, OURS)?.expect("it is not there");
+    let held = configs.patch(&key, &Changes::Json(addition), "t").await?;
+    assert_eq!(held.metadata.finalizers, Some(vec![OURS.to_owned()]));
+
+    configs.delete(&key, &Delete::any()).await?;
+    let going = configs.get(&key).await?;
+    assert!(finalizers::addition(&going.metadata, "windlass.test/too-late").is_err());
+    let removal = finalizers::removal(&going.metadata, OURS).expect("it is there");
+    configs.patch(&key, &Changes::Json(removal), "t").await?;
+    assert!(configs.find(&key).await?.is_none());
+    Ok(())
 }

@@ -39,7 +39,8 @@ async fn the_program() -> Result<()> {
             if hangs {
                 std::future::pending::<()>().await;
             }
-            tokio::time::sleep(Duration::from_millis(700)).await;
+            // Longer than the moment that even a stop without any grace time would leave.
+            tokio::time::sleep(Duration::from_millis(2500)).await;
             println!("SAY finished");
             Ok(Outcome::Done)
         }
@@ -54,7 +55,8 @@ async fn the_program() -> Result<()> {
         }
         println!("SAY started");
     });
-    manager.run().await.map_err(|error| anyhow::anyhow!(error))
+    manager.run().await?;
+    Ok(())
 }
 
 struct Program {

@@ -56,15 +56,17 @@ mod namespace;
 pub mod pods;
 mod progress;
 pub mod proxy;
+mod user;
 
 pub use audit::{AuditLog, Mark, Requests};
 pub use control_plane::Component;
 pub use env::{PrivateEnv, TestEnv};
 pub use error::{Error, Result};
 pub use eventually::{eventually, within};
-pub use namespace::{Rules, TestNamespace, TestUser, rule};
+pub use namespace::TestNamespace;
 pub use pods::Story;
 pub use progress::{Progress, Reporter};
+pub use user::{Rules, TestUser, rule};
 
 /// Unwraps a result of this crate in a test that returns a `Result<(), _>`: a test
 /// that cannot run here says so on standard error, where the harness does not hide

@@ -33,11 +33,7 @@ impl<S> Change<S> {
 // Derived, it would ask for `S: Clone`.
 impl<S> Clone for Change<S> {
     fn clone(&self) -> Self {
-        Self {
-            old: self.old.clone(),
-            new: self.new.clone(),
-            origin: self.origin,
-        }
+        Self { old: self.old.clone(), new: self.new.clone(), origin: self.origin }
     }
 }
 
@@ -63,7 +59,7 @@ pub enum SyncState {
     Synced,
     /// Something must change before the cache can (again) follow. What it holds may be out of date. It tries
     /// again by itself, and becomes [`Synced`](Self::Synced) once the cause is gone.
-    Blocked(Problem),
+    Blocked(Arc<Problem>),
 }
 
 impl SyncState {
@@ -74,12 +70,10 @@ impl SyncState {
 
     /// The worst of several: blocked before starting before synced.
     pub(crate) fn worst(states: impl IntoIterator<Item = Self>) -> Self {
-        states
-            .into_iter()
-            .fold(Self::Synced, |worst, state| match (&worst, &state) {
-                (Self::Blocked(_), _) | (Self::Starting, Self::Synced | Self::Starting) => worst,
-                _ => state,
-            })
+        states.into_iter().fold(Self::Synced, |worst, state| match (&worst, &state) {
+            (Self::Blocked(_), _) | (Self::Starting, Self::Synced | Self::Starting) => worst,
+            _ => state,
+        })
     }
 }
 
@@ -107,7 +101,7 @@ pub enum Cause {
     Unreachable,
 }
 
-/// An RBAC rule, as it would stand in a Role or ClusterRole.
+/// An RBAC rule, as it would stand in a `Role` or `ClusterRole`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RbacRule {
     /// API group, empty for the core group.
@@ -116,7 +110,7 @@ pub struct RbacRule {
     pub resource: String,
     /// What must be allowed.
     pub verbs: Vec<&'static str>,
-    /// In which namespace; `None` means across the cluster, which takes a ClusterRole.
+    /// In which namespace; `None` means across the cluster, which takes a `ClusterRole`.
     pub namespace: Option<String>,
 }
 
@@ -160,13 +154,8 @@ mod tests {
 
     fn problem(cause: Cause) -> String {
         let resource = ResourceType::of::<Deployment>();
-        Problem {
-            resource,
-            cause,
-            message: "connection refused".into(),
-            since: Timestamp::UNIX_EPOCH,
-        }
-        .to_string()
+        Problem { resource, cause, message: "connection refused".into(), since: Timestamp::UNIX_EPOCH }
+            .to_string()
     }
 
     #[test]

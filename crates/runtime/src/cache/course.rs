@@ -121,14 +121,7 @@ pub(crate) struct Course {
 
 impl Course {
     pub(crate) fn new(paged: bool) -> Self {
-        Self {
-            paged,
-            position: None,
-            failures: 0,
-            refusals: 0,
-            progressed: false,
-            silent: 0,
-        }
+        Self { paged, position: None, failures: 0, refusals: 0, progressed: false, silent: 0 }
     }
 
     /// Whether lists are paged, by choice or by experience.
@@ -178,31 +171,19 @@ impl Course {
                     // A watch from a version that the server has not reached is silent for ever.
                     self.position = None;
                 }
-                if self.silent > PATIENCE {
-                    self.failed()
-                } else {
-                    (Pause::None, None)
-                }
+                if self.silent > PATIENCE { self.failed() } else { (Pause::None, None) }
             }
-            Outcome::NoEndBookmark => {
-                self.paged = true;
-                (Pause::None, None)
-            }
-            Outcome::Refused(Refusal::Invalid) if !self.paged && self.position.is_none() => {
-                self.paged = true;
-                (Pause::None, None)
-            }
-            Outcome::Refused(Refusal::Invalid) => {
+            Outcome::Refused(Refusal::Invalid) if self.paged || self.position.is_some() => {
                 self.position = None;
                 self.failed()
             }
+            Outcome::NoEndBookmark | Outcome::Refused(Refusal::Invalid) => {
+                self.paged = true;
+                (Pause::None, None)
+            }
             Outcome::Refused(Refusal::Expired | Refusal::FromTheFuture) => {
                 let first = self.position.take().is_some();
-                if first && self.failures == 0 {
-                    (Pause::None, None)
-                } else {
-                    self.failed()
-                }
+                if first && self.failures == 0 { (Pause::None, None) } else { self.failed() }
             }
             Outcome::Refused(Refusal::Missing) => {
                 // If it comes back, it is another kind under the same name.
@@ -261,11 +242,11 @@ impl Default for WatchTiming {
     fn default() -> Self {
         Self {
             backoff: (Duration::from_millis(800), Duration::from_secs(30)),
-            slow_backoff: (Duration::from_secs(2), Duration::from_secs(60)),
+            slow_backoff: (Duration::from_secs(2), Duration::from_mins(1)),
             session: (Duration::from_secs(290), Duration::from_secs(590)),
             idle: Duration::from_secs(150),
             list_idle: Duration::from_secs(15),
-            list_total: Duration::from_secs(300),
+            list_total: Duration::from_mins(5),
             answer: Duration::from_secs(30),
             page: 500,
         }
@@ -312,48 +293,18 @@ mod tests {
             (Outcome::Closed { early: true }, resume.clone(), Pause::None, None),
             (Outcome::Cut, resume.clone(), Pause::Backoff(1), None),
             (Outcome::Silent, resume.clone(), Pause::None, None),
-            (
-                Outcome::Refused(Refusal::Expired),
-                Step::StreamList,
-                Pause::None,
-                None,
-            ),
-            (
-                Outcome::Refused(Refusal::FromTheFuture),
-                Step::StreamList,
-                Pause::None,
-                None,
-            ),
-            (
-                Outcome::Refused(Refusal::Other),
-                resume.clone(),
-                Pause::Backoff(1),
-                None,
-            ),
+            (Outcome::Refused(Refusal::Expired), Step::StreamList, Pause::None, None),
+            (Outcome::Refused(Refusal::FromTheFuture), Step::StreamList, Pause::None, None),
+            (Outcome::Refused(Refusal::Other), resume.clone(), Pause::Backoff(1), None),
             (
                 Outcome::Refused(Refusal::Throttled(Duration::from_secs(7))),
                 resume.clone(),
                 Pause::Asked(Duration::from_secs(7)),
                 None,
             ),
-            (
-                Outcome::Refused(Refusal::Forbidden),
-                resume,
-                Pause::Slow(1),
-                Some(Standing::Forbidden),
-            ),
-            (
-                Outcome::Refused(Refusal::Missing),
-                Step::StreamList,
-                Pause::Slow(1),
-                Some(Standing::Missing),
-            ),
-            (
-                Outcome::Refused(Refusal::Invalid),
-                Step::StreamList,
-                Pause::Backoff(1),
-                None,
-            ),
+            (Outcome::Refused(Refusal::Forbidden), resume, Pause::Slow(1), Some(Standing::Forbidden)),
+            (Outcome::Refused(Refusal::Missing), Step::StreamList, Pause::Slow(1), Some(Standing::Missing)),
+            (Outcome::Refused(Refusal::Invalid), Step::StreamList, Pause::Backoff(1), None),
             (Outcome::ViewsChanged, Step::StreamList, Pause::None, None),
             (Outcome::WentBackwards, Step::StreamList, Pause::Backoff(1), None),
         ] {
@@ -366,38 +317,18 @@ mod tests {
     #[test]
     fn each_outcome_of_a_first_list_leads_to_its_step() {
         for (outcome, step, pause, standing) in [
-            (
-                Outcome::Closed { early: true },
-                Step::StreamList,
-                Pause::Backoff(1),
-                None,
-            ),
+            (Outcome::Closed { early: true }, Step::StreamList, Pause::Backoff(1), None),
             (Outcome::Cut, Step::StreamList, Pause::Backoff(1), None),
             (Outcome::NoEndBookmark, Step::PagedList, Pause::None, None),
-            (
-                Outcome::Refused(Refusal::Invalid),
-                Step::PagedList,
-                Pause::None,
-                None,
-            ),
-            (
-                Outcome::Refused(Refusal::Missing),
-                Step::StreamList,
-                Pause::Slow(1),
-                Some(Standing::Missing),
-            ),
+            (Outcome::Refused(Refusal::Invalid), Step::PagedList, Pause::None, None),
+            (Outcome::Refused(Refusal::Missing), Step::StreamList, Pause::Slow(1), Some(Standing::Missing)),
             (
                 Outcome::Refused(Refusal::Forbidden),
                 Step::StreamList,
                 Pause::Slow(1),
                 Some(Standing::Forbidden),
             ),
-            (
-                Outcome::Paged(version(4)),
-                Step::Watch(version(4)),
-                Pause::None,
-                Some(Standing::Synced),
-            ),
+            (Outcome::Paged(version(4)), Step::Watch(version(4)), Pause::None, Some(Standing::Synced)),
         ] {
             let mut course = Course::new(false);
             course.opened();
@@ -411,10 +342,7 @@ mod tests {
         let mut course = watching();
         assert_eq!(course.ended(&Outcome::Cut), (Pause::Backoff(1), None));
         assert_eq!(course.ended(&Outcome::Cut), (Pause::Backoff(2), None));
-        assert_eq!(
-            course.ended(&Outcome::Cut),
-            (Pause::Backoff(3), Some(Standing::Unreachable))
-        );
+        assert_eq!(course.ended(&Outcome::Cut), (Pause::Backoff(3), Some(Standing::Unreachable)));
         assert_eq!(course.opened(), Some(Standing::Synced));
         course.progressed(&version(11));
         assert_eq!(course.ended(&Outcome::Cut), (Pause::Backoff(1), None));
@@ -434,24 +362,15 @@ mod tests {
     fn a_list_that_expires_again_and_again_backs_off() {
         let mut course = watching();
         assert_eq!(course.ended(&Outcome::Refused(Refusal::Expired)).0, Pause::None);
-        assert_eq!(
-            course.ended(&Outcome::Refused(Refusal::Expired)).0,
-            Pause::Backoff(1)
-        );
-        assert_eq!(
-            course.ended(&Outcome::Refused(Refusal::Expired)).0,
-            Pause::Backoff(2)
-        );
+        assert_eq!(course.ended(&Outcome::Refused(Refusal::Expired)).0, Pause::Backoff(1));
+        assert_eq!(course.ended(&Outcome::Refused(Refusal::Expired)).0, Pause::Backoff(2));
     }
 
     #[test]
     fn a_watch_that_ends_at_once_before_anything_came_backs_off() {
         let mut course = watching();
         course.opened();
-        assert_eq!(
-            course.ended(&Outcome::Closed { early: true }).0,
-            Pause::Backoff(1)
-        );
+        assert_eq!(course.ended(&Outcome::Closed { early: true }).0, Pause::Backoff(1));
         course.opened();
         assert_eq!(course.ended(&Outcome::Closed { early: false }).0, Pause::None);
     }
@@ -478,10 +397,7 @@ mod tests {
             ..WatchTiming::default()
         };
         let at_most = |nth| timing.pause(Pause::Backoff(nth), 1.0);
-        assert_eq!(
-            [at_most(1), at_most(2), at_most(3)],
-            [1, 2, 4].map(Duration::from_secs)
-        );
+        assert_eq!([at_most(1), at_most(2), at_most(3)], [1, 2, 4].map(Duration::from_secs));
         assert_eq!(at_most(40), Duration::from_secs(30));
         assert_eq!(timing.pause(Pause::Backoff(3), 0.0), Duration::from_secs(2));
     }

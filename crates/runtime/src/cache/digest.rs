@@ -184,10 +184,8 @@ impl<'de> Visitor<'de> for Canonical<'_> {
             if members.windows(2).any(|pair| pair[0].0 == pair[1].0) {
                 return Err(de::Error::custom("a key appears twice in one object"));
             }
-            let sorted: Vec<u8> = members
-                .iter()
-                .flat_map(|(_, at)| form[at.clone()].iter().copied())
-                .collect();
+            let sorted: Vec<u8> =
+                members.iter().flat_map(|(_, at)| form[at.clone()].iter().copied()).collect();
             form.truncate(start);
             form.extend_from_slice(&sorted);
         }
@@ -208,10 +206,7 @@ mod tests {
 
     #[test]
     fn key_order_and_white_space_do_not_matter() {
-        assert_eq!(
-            digest(r#"{"a":{"x":1,"y":2},"b":[]}"#),
-            digest(r#" { "b":[ ],"a":{"y":2,"x":1}} "#)
-        );
+        assert_eq!(digest(r#"{"a":{"x":1,"y":2},"b":[]}"#), digest(r#" { "b":[ ],"a":{"y":2,"x":1}} "#));
     }
 
     #[test]
@@ -274,11 +269,8 @@ mod tests {
     fn reversed(value: &Value) -> String {
         match value {
             Value::Object(members) => {
-                let inner: Vec<String> = members
-                    .iter()
-                    .rev()
-                    .map(|(k, v)| format!("{}:{}", json!(k), reversed(v)))
-                    .collect();
+                let inner: Vec<String> =
+                    members.iter().rev().map(|(k, v)| format!("{}:{}", json!(k), reversed(v))).collect();
                 format!("{{{}}}", inner.join(","))
             }
             Value::Array(items) => format!("[{}]", items.iter().map(reversed).collect::<Vec<_>>().join(",")),

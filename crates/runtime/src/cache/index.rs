@@ -60,10 +60,7 @@ impl Posting {
 
 impl<S> Default for Indexes<S> {
     fn default() -> Self {
-        Self {
-            owners: HashMap::new(),
-            named: Vec::new(),
-        }
+        Self { owners: HashMap::new(), named: Vec::new() }
     }
 }
 
@@ -94,11 +91,7 @@ impl<S: Shape> Indexes<S> {
         if self.named.iter().any(|index| &*index.name == name) {
             return false;
         }
-        self.named.push(Named {
-            name: name.into(),
-            extract,
-            values: HashMap::new(),
-        });
+        self.named.push(Named { name: name.into(), extract, values: HashMap::new() });
         true
     }
 
@@ -124,7 +117,7 @@ impl<S: Shape> Named<S> {
     fn insert(&mut self, object: &S) {
         let values = &mut self.values;
         (self.extract)(object, &mut |value| {
-            put(values, Str::new(value), &object.meta().key)
+            put(values, Str::new(value), &object.meta().key);
         });
     }
 }

@@ -4,6 +4,7 @@
 //! Runs as one task until it is dropped; dropping it closes the connection. A view that does not understand an
 //! object keeps its last form of it and the others go on.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ pub(super) struct Informer {
     watch: Arc<Watch>,
     /// Called when this server turns out to need paged lists of this kind.
     on_paged: Box<dyn Fn() + Send + Sync>,
+    /// This server sends bookmarks on this watch, about one a minute: then silence means death.
+    bookmarks: AtomicBool,
     /// Since when readers are told of a problem.
     blocked_since: Mutex<Option<Timestamp>>,
 }
@@ -57,19 +60,13 @@ struct Ended {
 
 impl From<Outcome> for Ended {
     fn from(outcome: Outcome) -> Self {
-        Self {
-            outcome,
-            message: String::new(),
-        }
+        Self { outcome, message: String::new() }
     }
 }
 
 impl From<Malformed> for Ended {
     fn from(_: Malformed) -> Self {
-        Self {
-            outcome: Outcome::Cut,
-            message: "what came is no watch stream".to_owned(),
-        }
+        Self { outcome: Outcome::Cut, message: "what came is no watch stream".to_owned() }
     }
 }
 
@@ -85,6 +82,7 @@ impl Informer {
             timing,
             watch,
             on_paged,
+            bookmarks: AtomicBool::new(false),
             blocked_since: Mutex::default(),
         }
     }
@@ -151,9 +149,7 @@ impl Informer {
                 query.push_str("&continue=");
                 query.push_str(&encode(&next));
             }
-            let answer = self
-                .send(&query, if whole { OBJECT } else { METADATA_LIST })
-                .await?;
+            let answer = self.send(&query, if whole { OBJECT } else { METADATA_LIST }).await?;
             let body = tokio::time::timeout(self.timing.answer, answer.into_body().collect()).await;
             let body = match body {
                 Ok(Ok(body)) => body.to_bytes(),
@@ -183,12 +179,13 @@ impl Informer {
         whole: bool,
     ) -> Result<Ended, Ended> {
         let session = jitter::between(self.timing.session);
-        let mut query = format!(
-            "watch=true&allowWatchBookmarks=true&timeoutSeconds={}",
-            session.as_secs().max(1)
-        );
+        let mut query =
+            format!("watch=true&allowWatchBookmarks=true&timeoutSeconds={}", session.as_secs().max(1));
         match &from {
-            Some(version) => query.push_str(&format!("&resourceVersion={}", encode(&version.to_string()))),
+            Some(version) => {
+                query.push_str("&resourceVersion=");
+                query.push_str(&encode(&version.to_string()));
+            }
             None => query.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"),
         }
         let answer = self.send(&query, if whole { OBJECT } else { METADATA }).await?;
@@ -196,13 +193,7 @@ impl Informer {
         if let Some(standing) = course.opened() {
             self.stand(&standing, "");
         }
-        let mut reading = Reading {
-            informer: self,
-            course,
-            views,
-            listing: from.is_none(),
-            bookmarks: from.is_some(),
-        };
+        let mut reading = Reading { informer: self, course, views, listing: from.is_none() };
         if reading.listing {
             alive(views).for_each(|view| view.begin_list());
         }
@@ -214,7 +205,7 @@ impl Informer {
         loop {
             let idle = if reading.listing {
                 self.timing.list_idle
-            } else if reading.bookmarks {
+            } else if self.bookmarks.load(Ordering::Relaxed) {
                 self.timing.idle
             } else {
                 session + self.timing.answer
@@ -225,10 +216,7 @@ impl Informer {
                 Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
                 Ok(Some(Err(error))) => return Err(cut(&error)),
                 Ok(None) => {
-                    return Ok(Outcome::Closed {
-                        early: opened.elapsed() < EARLY,
-                    }
-                    .into());
+                    return Ok(Outcome::Closed { early: opened.elapsed() < EARLY }.into());
                 }
                 Err(_) if reading.listing => return Err(Outcome::NoEndBookmark.into()),
                 Err(_) => return Err(Outcome::Silent.into()),
@@ -247,21 +235,14 @@ impl Informer {
             outcome: Outcome::Refused(Refusal::Other),
             message: "no valid path".to_owned(),
         })?;
-        request
-            .headers_mut()
-            .insert(ACCEPT, HeaderValue::from_static(accept));
-        request
-            .headers_mut()
-            .insert(USER_AGENT, self.client.user_agent().clone());
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
+        request.headers_mut().insert(USER_AGENT, self.client.user_agent().clone());
         let answer = tokio::time::timeout(self.timing.answer, self.client.kube().send(request)).await;
         let answer = match answer {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => return Err(cut(&error)),
             Err(_) => {
-                return Err(Ended {
-                    outcome: Outcome::Cut,
-                    message: "no answer in time".to_owned(),
-                });
+                return Err(Ended { outcome: Outcome::Cut, message: "no answer in time".to_owned() });
             }
         };
         if answer.status().is_success() {
@@ -270,11 +251,8 @@ impl Informer {
         let code = answer.status().as_u16();
         let wait = retry_after(answer.headers());
         let body = tokio::time::timeout(LAST_WORDS, answer.into_body().collect()).await;
-        let body = body
-            .ok()
-            .and_then(Result::ok)
-            .map(http_body_util::Collected::to_bytes)
-            .unwrap_or_default();
+        let body =
+            body.ok().and_then(Result::ok).map(http_body_util::Collected::to_bytes).unwrap_or_default();
         Err(refused(code, serde_json::from_slice(&body).ok().as_ref(), wait))
     }
 
@@ -302,15 +280,16 @@ impl Informer {
 
     /// An object does not fit a view's shape: says so, and gives what can be told of it.
     fn undecodable(&self, object: &[u8], error: &Undecodable) -> Option<Meta> {
-        self.watch.stats().undecodable();
         let meta = metadata(object);
-        let name = meta.as_ref().map(|meta| meta.key.to_string()).unwrap_or_default();
-        tracing::warn!(
-            kind = %self.watch.key().resource,
-            object = name,
-            column = error.column,
-            "an object does not fit the shape it is read in; readers keep its last form that did"
-        );
+        // Said a few times, then only counted: a thousand such objects are still one mistake.
+        if self.watch.stats().undecodable() <= 10 {
+            tracing::warn!(
+                kind = %self.watch.key().resource,
+                object = meta.as_ref().map(|meta| meta.key.to_string()),
+                column = error.column,
+                "an object does not fit the shape it is read in; readers keep its last form that did"
+            );
+        }
         meta
     }
 
@@ -334,17 +313,17 @@ impl Informer {
             return;
         };
         let newly = since.is_none();
-        let problem = Problem {
+        let problem = Arc::new(Problem {
             resource: self.watch.key().resource.clone(),
             cause,
             message: message.to_owned(),
             since: *since.get_or_insert_with(Timestamp::now),
-        };
+        });
         if newly {
             tracing::warn!(kind = %self.watch.key().resource, "{problem}");
         }
         for view in alive(&views) {
-            view.set_state(&SyncState::Blocked(problem.clone()));
+            view.set_state(&SyncState::Blocked(Arc::clone(&problem)));
         }
     }
 }
@@ -356,8 +335,6 @@ struct Reading<'a> {
     views: &'a Views,
     /// The initial events have not ended.
     listing: bool,
-    /// The server sends bookmarks on this watch, so silence means death.
-    bookmarks: bool,
 }
 
 impl Reading<'_> {
@@ -374,7 +351,7 @@ impl Reading<'_> {
                 self.progressed(&meta.resource_version);
             }
             Event::Bookmark { version, initial_end } => {
-                self.bookmarks = true;
+                self.informer.bookmarks.store(true, Ordering::Relaxed);
                 if self.listing && initial_end {
                     self.informer.end_list(self.views, &version)?;
                     self.listing = false;
@@ -426,16 +403,11 @@ fn metadata(object: &[u8]) -> Option<Meta> {
         metadata: Meta,
     }
 
-    serde_json::from_slice::<Object>(object)
-        .ok()
-        .map(|object| object.metadata)
+    serde_json::from_slice::<Object>(object).ok().map(|object| object.metadata)
 }
 
 fn cut(error: &kube::Error) -> Ended {
-    Ended {
-        outcome: Outcome::Cut,
-        message: root_cause(error),
-    }
+    Ended { outcome: Outcome::Cut, message: root_cause(error) }
 }
 
 /// What a refusal means for a watch.
@@ -443,9 +415,7 @@ fn refused(code: u16, status: Option<&Status>, wait: Option<Duration>) -> Ended 
     let message = status.map(|status| status.message.clone()).unwrap_or_default();
     let too_large = |status: &Status| {
         let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
-        causes
-            .iter()
-            .any(|cause| cause.reason == "ResourceVersionTooLarge")
+        causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge")
     };
     let refusal = if status.is_some_and(too_large) {
         Refusal::FromTheFuture
@@ -455,19 +425,10 @@ fn refused(code: u16, status: Option<&Status>, wait: Option<Duration>) -> Ended 
             Failure::Forbidden => Refusal::Forbidden,
             Failure::Invalid(_) => Refusal::Invalid,
             Failure::Gone => Refusal::Expired,
-            Failure::Throttled {
-                retry_after: Some(wait),
-            } => Refusal::Throttled(wait),
+            Failure::Throttled { retry_after: Some(wait) } => Refusal::Throttled(wait),
             _ => Refusal::Other,
         }
     };
-    let message = if message.is_empty() {
-        format!("status {code}")
-    } else {
-        message
-    };
-    Ended {
-        outcome: Outcome::Refused(refusal),
-        message,
-    }
+    let message = if message.is_empty() { format!("status {code}") } else { message };
+    Ended { outcome: Outcome::Refused(refusal), message }
 }

@@ -29,10 +29,7 @@ macro_rules! pruning_deserializer {
             type Error = D::Error;
 
             fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-                self.0.deserialize_any(Filter {
-                    visitor,
-                    level: $level,
-                })
+                self.0.deserialize_any(Filter { visitor, level: $level })
             }
 
             fn deserialize_struct<V: Visitor<'de>>(
@@ -41,28 +38,15 @@ macro_rules! pruning_deserializer {
                 fields: &'static [&'static str],
                 visitor: V,
             ) -> Result<V::Value, D::Error> {
-                self.0.deserialize_struct(
-                    name,
-                    fields,
-                    Filter {
-                        visitor,
-                        level: $level,
-                    },
-                )
+                self.0.deserialize_struct(name, fields, Filter { visitor, level: $level })
             }
 
             fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-                self.0.deserialize_map(Filter {
-                    visitor,
-                    level: $level,
-                })
+                self.0.deserialize_map(Filter { visitor, level: $level })
             }
 
             fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-                self.0.deserialize_option(Filter {
-                    visitor,
-                    level: $level,
-                })
+                self.0.deserialize_option(Filter { visitor, level: $level })
             }
 
             forward_to_deserialize_any! {
@@ -89,11 +73,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Filter<V> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
-        self.visitor.visit_map(FilteredMap {
-            map,
-            level: self.level,
-            at_metadata: false,
-        })
+        self.visitor.visit_map(FilteredMap { map, level: self.level, at_metadata: false })
     }
 
     fn visit_none<E: serde::de::Error>(self) -> Result<V::Value, E> {

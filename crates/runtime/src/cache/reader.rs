@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::view::View;
+use super::index::Extract;
+use super::view::{Handler, View};
 use super::{Change, Shape, SyncState};
 use crate::intern::Str;
 use crate::key::ObjectKey;
@@ -29,10 +30,7 @@ pub(crate) struct Part<S> {
 // Derived, it would ask for `S: Clone`.
 impl<S> Clone for Reader<S> {
     fn clone(&self) -> Self {
-        Self {
-            parts: Arc::clone(&self.parts),
-            state: Arc::clone(&self.state),
-        }
+        Self { parts: Arc::clone(&self.parts), state: Arc::clone(&self.state) }
     }
 }
 
@@ -44,15 +42,14 @@ impl<S: Shape> Reader<S> {
             let (state, states) = (Arc::downgrade(&state), Arc::clone(&states));
             part.view.on_state(move || {
                 let state = state.upgrade();
-                state.iter().for_each(|state| combine(state, &states));
+                if let Some(state) = &state {
+                    combine(state, &states);
+                }
                 state.is_some()
             });
         }
         combine(&state, &states);
-        Self {
-            parts: parts.into(),
-            state,
-        }
+        Self { parts: parts.into(), state }
     }
 
     /// The object of that key.
@@ -75,10 +72,7 @@ impl<S: Shape> Reader<S> {
 
     /// How many objects there are.
     pub fn len(&self) -> usize {
-        self.parts
-            .iter()
-            .map(|part| part.view.read(super::store::Store::len))
-            .sum()
+        self.parts.iter().map(|part| part.view.read(super::store::Store::len)).sum()
     }
 
     /// Whether there are none.
@@ -110,10 +104,7 @@ impl<S: Shape> Reader<S> {
     /// The objects found under `value` in an index declared with [`index`](Self::index). None if it was not.
     pub fn by_index(&self, name: &str, value: &str) -> Vec<Arc<S>> {
         self.gather(|view, found| {
-            found.extend(
-                view.read(|store| store.by_index(&function_index(name), value))
-                    .unwrap_or_default(),
-            );
+            found.extend(view.read(|store| store.by_index(&function_index(name), value)).unwrap_or_default());
         })
     }
 
@@ -134,20 +125,19 @@ impl<S: Shape> Reader<S> {
     /// # }
     /// ```
     pub fn index(&self, name: &str, extract: impl Fn(&S, &mut dyn FnMut(&str)) + Send + Sync + 'static) {
-        self.declare(&function_index(name), Arc::new(extract));
+        let extract: Extract<S> = Arc::new(extract);
+        self.declare(&function_index(name), &extract);
     }
 
     /// Indexes the objects by the value of a label.
     pub fn index_label(&self, key: &str) {
         let label = key.to_owned();
-        self.declare(
-            &label_index(key),
-            Arc::new(move |object: &S, found: &mut dyn FnMut(&str)| {
-                if let Some(value) = object.meta().labels.get(&label) {
-                    found(value);
-                }
-            }),
-        );
+        let extract: Extract<S> = Arc::new(move |object: &S, found: &mut dyn FnMut(&str)| {
+            if let Some(value) = object.meta().labels.get(&label) {
+                found(value);
+            }
+        });
+        self.declare(&label_index(key), &extract);
     }
 
     /// Calls `handler` for each change, from now until the [`Subscription`] is dropped. First it hears of everything
@@ -157,7 +147,7 @@ impl<S: Shape> Reader<S> {
     /// queue) and may read, but must not subscribe.
     #[must_use = "dropping the subscription ends it"]
     pub fn subscribe(&self, handler: impl Fn(&Change<S>) + Send + Sync + 'static) -> Subscription {
-        let handler: Arc<dyn Fn(&Change<S>) + Send + Sync> = Arc::new(handler);
+        let handler: Handler<S> = Arc::new(handler);
         let cancel = self.parts.iter().map(|part| -> Cancel {
             let view = Arc::clone(&part.view);
             let id = view.subscribe(Arc::clone(&handler));
@@ -178,9 +168,9 @@ impl<S: Shape> Reader<S> {
         let _ = self.state.subscribe().wait_for(SyncState::is_synced).await;
     }
 
-    fn declare(&self, name: &str, extract: super::index::Extract<S>) {
+    fn declare(&self, name: &str, extract: &Extract<S>) {
         for part in self.parts.iter() {
-            part.view.declare_index(name, Arc::clone(&extract));
+            part.view.declare_index(name, Arc::clone(extract));
         }
     }
 

@@ -111,10 +111,7 @@ impl Cache {
                 labels: selection.labels.clone(),
                 fields: selection.fields.clone(),
             };
-            Part {
-                namespace,
-                view: self.inner.view(key, &selection.keep),
-            }
+            Part { namespace, view: self.inner.view(key, &selection.keep) }
         };
         Reader::new(namespaces.into_iter().map(part).collect())
     }
@@ -150,9 +147,7 @@ impl Drop for Inner {
 impl Inner {
     fn view<S: Shape>(self: &Arc<Self>, key: WatchKey, keep: &Keep) -> Arc<View<S>> {
         let mut watches = self.watches.lock();
-        let watch = watches
-            .entry(key.clone())
-            .or_insert_with(|| Arc::new(Watch::new(key.clone())));
+        let watch = watches.entry(key.clone()).or_insert_with(|| Arc::new(Watch::new(key.clone())));
         let shape = TypeId::of::<S>();
         let mut slots = watch.slots.lock();
         let known = slots
@@ -244,16 +239,16 @@ impl Caches for Inner {
             metadata: Meta,
         }
 
+        if !self.hold(resource) {
+            return;
+        }
         let Ok(Object { metadata }) = serde_json::from_slice(object) else {
             return;
         };
         let now = Instant::now();
         for watch in self.concerned(resource, metadata.namespace()) {
-            let labels = if watch.key.labels.matches(&metadata.labels) {
-                Verdict::Inside
-            } else {
-                Verdict::Outside
-            };
+            let labels =
+                if watch.key.labels.matches(&metadata.labels) { Verdict::Inside } else { Verdict::Outside };
             let verdict = labels.and(watch.key.fields.judge(object));
             for view in watch.views().iter().filter_map(Weak::upgrade) {
                 // What does not fit a shape will not fit it when the watch brings it either, and is reported then.
@@ -293,11 +288,7 @@ impl Watch {
 
     /// The views that want this watch's news now. Held weakly: whoever reads must not keep a watch going.
     pub(super) fn views(&self) -> Vec<Weak<dyn AnyView>> {
-        self.slots
-            .lock()
-            .iter()
-            .map(|slot| Weak::clone(&slot.view))
-            .collect()
+        self.slots.lock().iter().map(|slot| Weak::clone(&slot.view)).collect()
     }
 
     /// Changes when a view is added.

@@ -44,10 +44,7 @@ pub struct InvalidSelector {
 
 impl InvalidSelector {
     fn new(selector: &str, reason: impl Into<String>) -> Self {
-        Self {
-            selector: selector.to_owned(),
-            reason: reason.into(),
-        }
+        Self { selector: selector.to_owned(), reason: reason.into() }
     }
 }
 

@@ -118,10 +118,7 @@ impl<'de, K> Deserialize<'de> for MetadataOnly<K> {
             metadata: Meta,
         }
 
-        Ok(Self {
-            meta: Object::deserialize(deserializer)?.metadata,
-            kind: PhantomData,
-        })
+        Ok(Self { meta: Object::deserialize(deserializer)?.metadata, kind: PhantomData })
     }
 }
 
@@ -166,9 +163,7 @@ impl<K> Deref for Full<K> {
 // The object itself may be a Secret: its Debug form is no business of a log.
 impl<K> fmt::Debug for Full<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Full")
-            .field("meta", &self.meta)
-            .finish_non_exhaustive()
+        f.debug_struct("Full").field("meta", &self.meta).finish_non_exhaustive()
     }
 }
 
@@ -179,10 +174,7 @@ where
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let object = K::deserialize(Pruned(deserializer));
         // Taken also on failure: it must not lie about for the next object.
-        let annotations = object
-            .as_ref()
-            .ok()
-            .and_then(|object| object.meta().annotations.as_ref());
+        let annotations = object.as_ref().ok().and_then(|object| object.meta().annotations.as_ref());
         let kept = take_stashed(annotations.into_iter().flatten());
         let object = object?;
         let mut meta = Meta::from_object_meta(object.meta());
@@ -240,11 +232,9 @@ mod tests {
     fn what_a_failed_decode_kept_does_not_reach_the_next_object() {
         let keep = Keep::default().manager("m");
         let broken = CONFIG.replace(r#"{"k":"v"}"#, "7");
-        keep.scope(|| serde_json::from_str::<Full<ConfigMap>>(&broken))
-            .unwrap_err();
-        let next: Full<ConfigMap> = keep
-            .scope(|| serde_json::from_str(r#"{"metadata":{"name":"x"}}"#))
-            .unwrap();
+        keep.scope(|| serde_json::from_str::<Full<ConfigMap>>(&broken)).unwrap_err();
+        let next: Full<ConfigMap> =
+            keep.scope(|| serde_json::from_str(r#"{"metadata":{"name":"x"}}"#)).unwrap();
         assert!(next.meta().managed.is_empty());
     }
 

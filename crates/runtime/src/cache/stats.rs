@@ -36,8 +36,7 @@ impl WatchStats {
     pub(crate) fn heard(&self) {
         self.events.fetch_add(1, Relaxed);
         let millis = self.since.elapsed().as_millis();
-        self.last_event
-            .store(u64::try_from(millis).unwrap_or(u64::MAX), Relaxed);
+        self.last_event.store(u64::try_from(millis).unwrap_or(u64::MAX), Relaxed);
     }
 
     pub(crate) fn restarted(&self) {
@@ -48,8 +47,9 @@ impl WatchStats {
         self.lists.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn undecodable(&self) {
-        self.undecodable.fetch_add(1, Relaxed);
+    /// Counts one more; how many that makes.
+    pub(crate) fn undecodable(&self) -> u64 {
+        self.undecodable.fetch_add(1, Relaxed) + 1
     }
 }
 
@@ -86,10 +86,7 @@ pub struct WatchReport {
 
 impl WatchReport {
     pub(crate) fn count(&mut self, stats: &WatchStats) {
-        let age = stats
-            .since
-            .elapsed()
-            .saturating_sub(Duration::from_millis(stats.last_event.load(Relaxed)));
+        let age = stats.since.elapsed().saturating_sub(Duration::from_millis(stats.last_event.load(Relaxed)));
         self.last_event_age = age;
         self.events = stats.events.load(Relaxed);
         self.restarts = stats.restarts.load(Relaxed);

@@ -23,7 +23,7 @@ use crate::key::ObjectKey;
 use crate::meta::{ResourceVersion, Uid};
 
 /// How long a deletion is remembered when no event ever confirms it (the object was outside the selection).
-const TOMBSTONE_LIFE: Duration = Duration::from_secs(15 * 60);
+const TOMBSTONE_LIFE: Duration = Duration::from_mins(15);
 
 /// The server's history has become shorter: it was restored from a backup. The list must be done again;
 /// versions from before mean nothing any more.
@@ -105,21 +105,11 @@ impl<S: Shape> Store<S> {
     }
 
     pub(crate) fn by_owner(&self, uid: &Uid) -> Vec<Arc<S>> {
-        self.indexes
-            .by_owner(uid)
-            .iter()
-            .filter_map(|key| self.get(key))
-            .collect()
+        self.indexes.by_owner(uid).iter().filter_map(|key| self.get(key)).collect()
     }
 
     pub(crate) fn by_index(&self, name: &str, value: &str) -> Option<Vec<Arc<S>>> {
-        Some(
-            self.indexes
-                .by_value(name, value)?
-                .iter()
-                .filter_map(|key| self.get(key))
-                .collect(),
-        )
+        Some(self.indexes.by_value(name, value)?.iter().filter_map(|key| self.get(key)).collect())
     }
 
     pub(crate) fn declare_index(&mut self, name: &str, extract: Extract<S>) {
@@ -154,11 +144,7 @@ impl<S: Shape> Store<S> {
 
     /// The list shows this object.
     pub(crate) fn listed(&mut self, object: S) -> Vec<Change<S>> {
-        let origin = if self.synced_once {
-            Origin::Relist
-        } else {
-            Origin::InitialList
-        };
+        let origin = if self.synced_once { Origin::Relist } else { Origin::InitialList };
         let key = object.meta().key.clone();
         let changes = self.put(object, origin);
         self.mark_seen(&key);
@@ -196,10 +182,7 @@ impl<S: Shape> Store<S> {
             })
             .map(|(key, _)| key.clone())
             .collect();
-        let changes = vanished
-            .iter()
-            .filter_map(|key| self.take(key, Origin::Relist))
-            .collect();
+        let changes = vanished.iter().filter_map(|key| self.take(key, Origin::Relist)).collect();
         self.synced_once = true;
         self.distrust = false;
         // A list is a consistent read: what was deleted before it began cannot come back after it.
@@ -223,11 +206,7 @@ impl<S: Shape> Store<S> {
         key: &ObjectKey,
         version: &ResourceVersion,
     ) -> Vec<Change<S>> {
-        if self
-            .tombstones
-            .get(uid)
-            .is_some_and(|tombstone| matches!(tombstone.end, End::Gone))
-        {
+        if self.tombstones.get(uid).is_some_and(|tombstone| matches!(tombstone.end, End::Gone)) {
             self.tombstones.remove(uid);
         }
         let outlived = self.objects.get(key).is_some_and(|entry| {
@@ -239,11 +218,7 @@ impl<S: Shape> Store<S> {
                 version.supersedes(&known.resource_version)
             }
         });
-        let change = if outlived {
-            self.take(key, Origin::Watch)
-        } else {
-            None
-        };
+        let change = if outlived { self.take(key, Origin::Watch) } else { None };
         self.progressed(version);
         change.into_iter().collect()
     }
@@ -265,8 +240,7 @@ impl<S: Shape> Store<S> {
 
     /// Forgets deletions that nothing confirmed for a long time.
     pub(crate) fn expire(&mut self, now: Instant) {
-        self.tombstones
-            .retain(|_, tombstone| now.duration_since(tombstone.at) < TOMBSTONE_LIFE);
+        self.tombstones.retain(|_, tombstone| now.duration_since(tombstone.at) < TOMBSTONE_LIFE);
     }
 }
 
@@ -283,26 +257,15 @@ impl<S: Shape> Store<S> {
             Verdict::Inside => self.put(object, Origin::Write),
             // The watch will say if it left; a new object is the watch's to bring.
             Verdict::Unknown => {
-                let known = self
-                    .objects
-                    .get(&meta.key)
-                    .is_some_and(|entry| entry.object.meta().uid == meta.uid);
-                if known {
-                    self.put(object, Origin::Write)
-                } else {
-                    Vec::new()
-                }
+                let known =
+                    self.objects.get(&meta.key).is_some_and(|entry| entry.object.meta().uid == meta.uid);
+                if known { self.put(object, Origin::Write) } else { Vec::new() }
             }
             Verdict::Outside => {
                 let outdated = self.objects.get(&meta.key).is_some_and(|entry| {
-                    meta.resource_version
-                        .supersedes(&entry.object.meta().resource_version)
+                    meta.resource_version.supersedes(&entry.object.meta().resource_version)
                 });
-                let change = if outdated {
-                    self.take(&meta.key, Origin::Write)
-                } else {
-                    None
-                };
+                let change = if outdated { self.take(&meta.key, Origin::Write) } else { None };
                 let end = End::Left(meta.resource_version.clone());
                 self.bury(meta.uid, end, now);
                 change.into_iter().collect()
@@ -312,29 +275,15 @@ impl<S: Shape> Store<S> {
 
     /// A write was answered: this incarnation is gone.
     pub(crate) fn wrote_gone(&mut self, uid: Uid, key: &ObjectKey, now: Instant) -> Vec<Change<S>> {
-        let known = self
-            .objects
-            .get(key)
-            .is_some_and(|entry| entry.object.meta().uid == uid);
-        let change = if known {
-            self.take(key, Origin::Write)
-        } else {
-            None
-        };
+        let known = self.objects.get(key).is_some_and(|entry| entry.object.meta().uid == uid);
+        let change = if known { self.take(key, Origin::Write) } else { None };
         self.bury(uid, End::Gone, now);
         change.into_iter().collect()
     }
 
     fn bury(&mut self, uid: Uid, end: End, now: Instant) {
         self.expire(now);
-        self.tombstones.insert(
-            uid,
-            Tombstone {
-                end,
-                lists: self.lists,
-                at: now,
-            },
-        );
+        self.tombstones.insert(uid, Tombstone { end, lists: self.lists, at: now });
     }
 }
 
@@ -371,32 +320,13 @@ impl<S: Shape> Store<S> {
         self.bytes += object.approximate_size();
         self.indexes.insert(&object);
         let seen = self.objects.get(&key).map_or(0, |entry| entry.seen);
-        self.objects.insert(
-            key,
-            Entry {
-                object: Arc::clone(&object),
-                seen,
-                stored: self.lists,
-            },
-        );
+        self.objects.insert(key, Entry { object: Arc::clone(&object), seen, stored: self.lists });
         match old {
             Some(old) if old.meta().uid != object.meta().uid => vec![
-                Change {
-                    old: Some(old),
-                    new: None,
-                    origin,
-                },
-                Change {
-                    old: None,
-                    new: Some(object),
-                    origin,
-                },
+                Change { old: Some(old), new: None, origin },
+                Change { old: None, new: Some(object), origin },
             ],
-            old => vec![Change {
-                old,
-                new: Some(object),
-                origin,
-            }],
+            old => vec![Change { old, new: Some(object), origin }],
         }
     }
 
@@ -405,11 +335,7 @@ impl<S: Shape> Store<S> {
         let entry = self.objects.remove(key)?;
         self.bytes -= entry.object.approximate_size();
         self.indexes.remove(&entry.object);
-        Some(Change {
-            old: Some(entry.object),
-            new: None,
-            origin,
-        })
+        Some(Change { old: Some(entry.object), new: None, origin })
     }
 }
 

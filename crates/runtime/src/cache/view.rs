@@ -27,9 +27,7 @@ pub(crate) struct Undecodable {
 
 impl From<serde_json::Error> for Undecodable {
     fn from(error: serde_json::Error) -> Self {
-        Self {
-            column: error.column(),
-        }
+        Self { column: error.column() }
     }
 }
 
@@ -54,9 +52,13 @@ pub(crate) trait AnyView: Any + Send + Sync {
     fn size(&self) -> (usize, usize);
 }
 
+/// Replaced as a whole, so that a change is told without a lock.
+type Handlers<S> = Arc<[(u64, Handler<S>)]>;
+
 type Listener = Box<dyn Fn() -> bool + Send + Sync>;
 
-type Handler<S> = Arc<dyn Fn(&Change<S>) + Send + Sync>;
+/// What a subscriber runs for each change.
+pub(crate) type Handler<S> = Arc<dyn Fn(&Change<S>) + Send + Sync>;
 
 pub(crate) struct View<S> {
     keep: Keep,
@@ -64,7 +66,7 @@ pub(crate) struct View<S> {
     /// Held from a change to its last handler, so that changes are heard in the order they were made. Readers do
     /// not take it: a handler may read.
     order: Mutex<()>,
-    handlers: RwLock<Arc<[(u64, Handler<S>)]>>,
+    handlers: RwLock<Handlers<S>>,
     next_handler: AtomicU64,
     state: watch::Sender<SyncState>,
     /// Told after each change of state; those that answer no are forgotten.
@@ -119,14 +121,7 @@ impl<S: Shape> View<S> {
         let _order = self.order.lock();
         let present: Vec<Arc<S>> = self.store.read().iter().cloned().collect();
         for object in present {
-            call(
-                &handler,
-                &Change {
-                    old: None,
-                    new: Some(object),
-                    origin: Origin::InitialList,
-                },
-            );
+            call(&handler, &Change { old: None, new: Some(object), origin: Origin::InitialList });
         }
         let mut handlers = self.handlers.write();
         *handlers = handlers.iter().cloned().chain([(id, handler)]).collect();
@@ -136,11 +131,7 @@ impl<S: Shape> View<S> {
     /// Removes a handler. A change that is being told right now may still reach it.
     pub(crate) fn unsubscribe(&self, id: u64) {
         let mut handlers = self.handlers.write();
-        *handlers = handlers
-            .iter()
-            .filter(|(other, _)| *other != id)
-            .cloned()
-            .collect();
+        *handlers = handlers.iter().filter(|(other, _)| *other != id).cloned().collect();
     }
 
     fn decode(&self, object: &[u8]) -> Result<S, Undecodable> {
@@ -169,10 +160,7 @@ impl<S: Shape> View<S> {
 
 fn call<S: Shape>(handler: &Handler<S>, change: &Change<S>) {
     if catch_unwind(AssertUnwindSafe(|| handler(change))).is_err() {
-        let key = change
-            .object()
-            .map(|object| object.meta().key.to_string())
-            .unwrap_or_default();
+        let key = change.object().map(|object| object.meta().key.to_string()).unwrap_or_default();
         tracing::error!(kind = %S::resource(), object = key, "a subscriber panicked on a change; it goes on with the next");
     }
 }

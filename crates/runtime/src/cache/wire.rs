@@ -83,10 +83,7 @@ impl<'a> Event<'a> {
         // How every API server writes it. The trailing brace closes the event; if it did not, the shape's decoder
         // would say so.
         for (prefix, event) in [
-            (
-                &br#"{"type":"MODIFIED","object":"#[..],
-                Event::Applied as fn(&'a [u8]) -> Event<'a>,
-            ),
+            (&br#"{"type":"MODIFIED","object":"#[..], Event::Applied as fn(&'a [u8]) -> Event<'a>),
             (br#"{"type":"ADDED","object":"#, Event::Applied),
             (br#"{"type":"DELETED","object":"#, Event::Deleted),
         ] {
@@ -113,18 +110,14 @@ impl<'a> Event<'a> {
             "DELETED" => Ok(Event::Deleted(object.as_bytes())),
             "BOOKMARK" => {
                 let bookmark: Bookmark<'_> = serde_json::from_str(object).map_err(|_| Malformed)?;
-                let end = bookmark
-                    .metadata
-                    .annotations
-                    .and_then(|annotations| annotations.initial_events_end);
+                let end =
+                    bookmark.metadata.annotations.and_then(|annotations| annotations.initial_events_end);
                 Ok(Event::Bookmark {
                     version: bookmark.metadata.resource_version,
                     initial_end: end.is_some_and(|end| end == "true"),
                 })
             }
-            "ERROR" => serde_json::from_str(object)
-                .map(Event::Error)
-                .map_err(|_| Malformed),
+            "ERROR" => serde_json::from_str(object).map(Event::Error).map_err(|_| Malformed),
             _ => Err(Malformed),
         }
     }
@@ -195,7 +188,7 @@ mod tests {
             text in prop::collection::vec("[a-z]{1,9}", 0..8),
             cuts in prop::collection::vec(0_usize..80, 0..8),
         ) {
-            let stream = text.iter().map(|line| format!("{line}\n")).collect::<String>().into_bytes();
+            let stream = text.iter().flat_map(|line| [line.as_bytes(), b"\n"]).flatten().copied().collect::<Vec<u8>>();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(stream.len())).collect();
             cuts.sort_unstable();
             let mut chunks = Vec::new();
@@ -222,9 +215,7 @@ mod tests {
             r#"{ "type" : "MODIFIED", "object" : {"a":{}} }"#,
             r#"{"object":{"a":{}},"type":"ADDED"}"#,
         ] {
-            let Event::Applied(object) = Event::parse(line.as_bytes()).unwrap() else {
-                panic!("{line}")
-            };
+            let Event::Applied(object) = Event::parse(line.as_bytes()).unwrap() else { panic!("{line}") };
             assert_eq!(object, br#"{"a":{}}"#, "{line}");
         }
         let Event::Deleted(object) = Event::parse(br#"{"type":"DELETED","object":{}}"#).unwrap() else {
@@ -236,24 +227,18 @@ mod tests {
     #[test]
     fn only_the_bookmark_with_its_annotation_ends_a_list() {
         let plain = br#"{"type":"BOOKMARK","object":{"kind":"Pod","metadata":{"resourceVersion":"12"}}}"#;
-        let Event::Bookmark { version, initial_end } = Event::parse(plain).unwrap() else {
-            panic!()
-        };
+        let Event::Bookmark { version, initial_end } = Event::parse(plain).unwrap() else { panic!() };
         assert_eq!((version, initial_end), (ResourceVersion::number(12), false));
         let end = br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"12",
             "annotations":{"k8s.io/initial-events-end":"true"}}}}"#;
-        let Event::Bookmark { initial_end, .. } = Event::parse(end).unwrap() else {
-            panic!()
-        };
+        let Event::Bookmark { initial_end, .. } = Event::parse(end).unwrap() else { panic!() };
         assert!(initial_end);
     }
 
     #[test]
     fn an_error_event_is_a_status() {
         let line = br#"{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}"#;
-        let Event::Error(status) = Event::parse(line).unwrap() else {
-            panic!()
-        };
+        let Event::Error(status) = Event::parse(line).unwrap() else { panic!() };
         assert_eq!((status.code, &*status.reason), (410, "Expired"));
     }
 

@@ -91,12 +91,7 @@ mod tests {
         for (what, body, deleting, fate_expected) in [
             ("an update", object(""), false, Fate::Stands),
             ("a delete answered with a status", status.clone(), true, gone),
-            (
-                "a status that answers something else",
-                status,
-                false,
-                Fate::Unknown,
-            ),
+            ("a status that answers something else", status, false, Fate::Unknown),
             ("a delete answered with the last form", object(""), true, gone),
             (
                 "a pod with time to stop",
@@ -112,23 +107,14 @@ mod tests {
             ),
             (
                 "an object with a finalizer",
-                object(&format!(
-                    r#"{marked},"deletionGracePeriodSeconds":0,"finalizers":["a/b"]"#
-                )),
+                object(&format!(r#"{marked},"deletionGracePeriodSeconds":0,"finalizers":["a/b"]"#)),
                 true,
                 Fate::Stands,
             ),
-            (
-                "a namespace, which ends by its own rules",
-                object(marked),
-                true,
-                Fate::Stands,
-            ),
+            ("a namespace, which ends by its own rules", object(marked), true, Fate::Stands),
             (
                 "an update that took the last finalizer",
-                object(&format!(
-                    r#"{marked},"deletionGracePeriodSeconds":0,"finalizers":[]"#
-                )),
+                object(&format!(r#"{marked},"deletionGracePeriodSeconds":0,"finalizers":[]"#)),
                 false,
                 gone,
             ),

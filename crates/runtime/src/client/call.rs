@@ -55,12 +55,7 @@ impl Client {
                 }
             };
             let left = deadline.saturating_duration_since(Instant::now());
-            let attempt = Attempt {
-                failure: &missed.failure,
-                unsent: missed.unsent,
-                number,
-                left,
-            };
+            let attempt = Attempt { failure: &missed.failure, unsent: missed.unsent, number, left };
             match self.options().retry.pause(call.repeat, attempt, jitter::chance()) {
                 Some(pause) => {
                     self.stats().retried();
@@ -68,11 +63,7 @@ impl Client {
                     tokio::time::sleep(pause).await;
                 }
                 None => {
-                    return Err(ClientError::new(
-                        call.operation.clone(),
-                        missed.failure,
-                        missed.message,
-                    ));
+                    return Err(ClientError::new(call.operation.clone(), missed.failure, missed.message));
                 }
             }
         }
@@ -124,11 +115,7 @@ impl Client {
 
 impl Missed {
     fn unreachable(error: &kube::Error) -> Self {
-        Self {
-            failure: Failure::Unavailable,
-            message: root_cause(error),
-            unsent: was_refused(error),
-        }
+        Self { failure: Failure::Unavailable, message: root_cause(error), unsent: was_refused(error) }
     }
 }
 
@@ -143,12 +130,7 @@ fn was_refused(error: &(dyn std::error::Error + 'static)) -> bool {
 
     causes(error)
         .filter_map(|error| error.downcast_ref::<std::io::Error>())
-        .any(|error| {
-            matches!(
-                error.kind(),
-                ConnectionRefused | HostUnreachable | NetworkUnreachable
-            )
-        })
+        .any(|error| matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable))
 }
 
 fn causes<'a>(
@@ -159,14 +141,7 @@ fn causes<'a>(
 
 /// The header's seconds; its other form, a date, no API server uses.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    headers
-        .get(RETRY_AFTER)?
-        .to_str()
-        .ok()?
-        .trim()
-        .parse()
-        .ok()
-        .map(Duration::from_secs)
+    headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }
 
 #[cfg(test)]
@@ -188,10 +163,7 @@ mod tests {
         assert_eq!(retry_after(&headers), None);
         headers.insert(RETRY_AFTER, HeaderValue::from_static("7"));
         assert_eq!(retry_after(&headers), Some(Duration::from_secs(7)));
-        headers.insert(
-            RETRY_AFTER,
-            HeaderValue::from_static("Wed, 21 Oct 2026 07:28:00 GMT"),
-        );
+        headers.insert(RETRY_AFTER, HeaderValue::from_static("Wed, 21 Oct 2026 07:28:00 GMT"));
         assert_eq!(retry_after(&headers), None);
     }
 }

@@ -13,8 +13,12 @@ use crate::resource::ResourceType;
 /// [`failure`](Self::failure) is the class, for deciding; `Display` says what was tried on which object, and what
 /// the server said about it. Neither ever holds a body.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {operation}: {failure}{}", Said(.message))]
-pub struct ClientError {
+#[error("cannot {}: {}{}", .0.operation, .0.failure, Said(&.0.message))]
+pub struct ClientError(Box<Parts>);
+
+/// Boxed: every call's result has room for it.
+#[derive(Debug)]
+struct Parts {
     operation: Operation,
     failure: Failure,
     message: String,
@@ -96,11 +100,7 @@ struct Said<'a>(&'a str);
 
 impl fmt::Display for Said<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            Ok(())
-        } else {
-            write!(f, ": {}", self.0)
-        }
+        if self.0.is_empty() { Ok(()) } else { write!(f, ": {}", self.0) }
     }
 }
 
@@ -121,9 +121,7 @@ impl fmt::Display for Failure {
                 let fields: Vec<&str> = causes.iter().map(|cause| &*cause.field).collect();
                 write!(f, "invalid {}", fields.join(", "))
             }
-            Self::Throttled {
-                retry_after: Some(wait),
-            } => write!(f, "asked to wait {} s", wait.as_secs()),
+            Self::Throttled { retry_after: Some(wait) } => write!(f, "asked to wait {} s", wait.as_secs()),
             Self::Throttled { retry_after: None } => f.write_str("asked to wait"),
             Self::Timeout => f.write_str("no answer in time"),
             Self::Gone => f.write_str("no longer kept"),
@@ -137,52 +135,48 @@ impl fmt::Display for Failure {
 
 impl ClientError {
     pub(crate) fn new(operation: Operation, failure: Failure, message: impl Into<String>) -> Self {
-        Self {
-            operation,
-            failure,
-            message: message.into(),
-        }
+        Self(Box::new(Parts { operation, failure, message: message.into() }))
     }
 
     /// The class.
     pub fn failure(&self) -> &Failure {
-        &self.failure
+        &self.0.failure
     }
 
     /// What was tried.
     pub fn operation(&self) -> &Operation {
-        &self.operation
+        &self.0.operation
     }
 
     /// What the server said; may be empty.
     pub fn message(&self) -> &str {
-        &self.message
+        &self.0.message
     }
 
     /// There is no such object.
     pub fn is_not_found(&self) -> bool {
-        self.failure == Failure::NotFound
+        self.0.failure == Failure::NotFound
     }
 
     /// A create met an object of that name.
     pub fn is_already_exists(&self) -> bool {
-        self.failure == Failure::AlreadyExists
+        self.0.failure == Failure::AlreadyExists
     }
 
     /// A precondition did not hold, or (without force) others manage a field.
     pub fn is_conflict(&self) -> bool {
-        matches!(self.failure, Failure::Conflict | Failure::FieldConflict(_))
+        matches!(self.0.failure, Failure::Conflict | Failure::FieldConflict(_))
     }
 
     /// Our account may not do this.
     pub fn is_forbidden(&self) -> bool {
-        self.failure == Failure::Forbidden
+        self.0.failure == Failure::Forbidden
     }
 
     /// Trying the same again later may work, without anyone changing anything.
     pub fn is_transient(&self) -> bool {
         matches!(
-            self.failure,
+            self.0.failure,
             Failure::Throttled { .. }
                 | Failure::Timeout
                 | Failure::Unavailable
@@ -193,7 +187,7 @@ impl ClientError {
 
     /// How long the server asks to wait, where it does.
     pub fn retry_after(&self) -> Option<Duration> {
-        match self.failure {
+        match self.0.failure {
             Failure::Throttled { retry_after } => retry_after,
             _ => None,
         }
@@ -218,10 +212,7 @@ impl Failure {
             409 if causes.iter().any(|cause| cause.reason == "FieldManagerConflict") => Self::FieldConflict(
                 causes
                     .iter()
-                    .map(|cause| FieldConflict {
-                        field: cause.field.clone(),
-                        message: cause.message.clone(),
-                    })
+                    .map(|cause| FieldConflict { field: cause.field.clone(), message: cause.message.clone() })
                     .collect(),
             ),
             409 => Self::Conflict,
@@ -230,10 +221,7 @@ impl Failure {
                 causes
                     .iter()
                     .filter(|cause| !cause.field.is_empty())
-                    .map(|cause| FieldCause {
-                        field: cause.field.clone(),
-                        reason: cause.reason.clone(),
-                    })
+                    .map(|cause| FieldCause { field: cause.field.clone(), reason: cause.reason.clone() })
                     .collect(),
             ),
             429 => Self::Throttled { retry_after },
@@ -290,34 +278,21 @@ mod tests {
             r#"{"code":409,"reason":"Conflict","message":"Apply failed with 1 conflict",
                 "details":{"causes":[{"reason":"FieldManagerConflict","message":"conflict with \"kubectl\"","field":".data.k"}]}}"#,
         );
-        let Failure::FieldConflict(conflicts) = Failure::classify(409, Some(&fields), None) else {
-            panic!()
-        };
+        let Failure::FieldConflict(conflicts) = Failure::classify(409, Some(&fields), None) else { panic!() };
         assert_eq!(conflicts[0].field, ".data.k");
         let uid = status(r#"{"code":409,"reason":"Conflict","message":"Precondition failed: UID"}"#);
         assert_eq!(Failure::classify(409, Some(&uid), None), Failure::Conflict);
         let exists = status(r#"{"code":409,"reason":"AlreadyExists"}"#);
-        assert_eq!(
-            Failure::classify(409, Some(&exists), None),
-            Failure::AlreadyExists
-        );
+        assert_eq!(Failure::classify(409, Some(&exists), None), Failure::AlreadyExists);
     }
 
     #[test]
     fn retry_after_comes_from_the_header_or_the_status() {
         let in_body = status(r#"{"code":429,"reason":"TooManyRequests","details":{"retryAfterSeconds":3}}"#);
-        let seconds = |n| Failure::Throttled {
-            retry_after: Some(Duration::from_secs(n)),
-        };
+        let seconds = |n| Failure::Throttled { retry_after: Some(Duration::from_secs(n)) };
         assert_eq!(Failure::classify(429, Some(&in_body), None), seconds(3));
-        assert_eq!(
-            Failure::classify(429, Some(&in_body), Some(Duration::from_secs(5))),
-            seconds(5)
-        );
-        assert_eq!(
-            Failure::classify(503, None, Some(Duration::from_secs(1))),
-            seconds(1)
-        );
+        assert_eq!(Failure::classify(429, Some(&in_body), Some(Duration::from_secs(5))), seconds(5));
+        assert_eq!(Failure::classify(503, None, Some(Duration::from_secs(1))), seconds(1));
     }
 
     #[test]
@@ -326,13 +301,7 @@ mod tests {
             error(Failure::NotFound, "namespaces \"shop\" not found"),
             "cannot apply ConfigMap shop/web: not found: namespaces \"shop\" not found"
         );
-        let causes = vec![FieldCause {
-            field: "data.k".into(),
-            reason: "FieldValueInvalid".into(),
-        }];
-        assert_eq!(
-            error(Failure::Invalid(causes), ""),
-            "cannot apply ConfigMap shop/web: invalid data.k"
-        );
+        let causes = vec![FieldCause { field: "data.k".into(), reason: "FieldValueInvalid".into() }];
+        assert_eq!(error(Failure::Invalid(causes), ""), "cannot apply ConfigMap shop/web: invalid data.k");
     }
 }

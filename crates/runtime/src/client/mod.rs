@@ -32,6 +32,7 @@ mod answer;
 mod call;
 mod error;
 mod objects;
+mod options;
 mod pods;
 mod retry;
 mod stats;
@@ -45,7 +46,8 @@ use parking_lot::RwLock;
 use serde::de::DeserializeOwned;
 
 pub use error::{ClientError, Failure, FieldCause, FieldConflict, Operation};
-pub use objects::{Apply, Delete, Deletion, Objects, Patch, Propagation};
+pub use objects::Objects;
+pub use options::{Apply, Delete, Deletion, Patch, Propagation};
 pub use pods::{Evict, Exec, ExecOutput};
 pub use retry::RetryPolicy;
 pub use stats::ClientStats;
@@ -119,26 +121,18 @@ impl Client {
     /// Must be called within a Tokio runtime.
     pub fn new(mut config: kube::Config, options: ClientOptions) -> Result<Self, InvalidClient> {
         config.default_retry = false;
-        Self::from_kube(
-            kube::Client::try_from(config).map_err(InvalidClient::Config)?,
-            options,
-        )
+        // Ours is set on each request; one of the configuration would be put over it.
+        config.headers.retain(|(name, _)| name != http::header::USER_AGENT);
+        Self::from_kube(kube::Client::try_from(config).map_err(InvalidClient::Config)?, options)
     }
 
     /// A client around one of kube's, which should not repeat calls itself.
     pub fn from_kube(kube: kube::Client, options: ClientOptions) -> Result<Self, InvalidClient> {
         let user_agent = HeaderValue::from_str(&options.user_agent)
             .map_err(|_| InvalidClient::UserAgent(options.user_agent.clone()))?;
-        let inner = Inner {
-            kube,
-            options,
-            user_agent,
-            stats: ClientStats::default(),
-            caches: RwLock::default(),
-        };
-        Ok(Self {
-            inner: Arc::new(inner),
-        })
+        let inner =
+            Inner { kube, options, user_agent, stats: ClientStats::default(), caches: RwLock::default() };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// kube's client inside, for what is not offered here. Writes through it reach the caches by the watch only.
@@ -181,11 +175,6 @@ impl Client {
     }
 
     pub(crate) fn caches(&self) -> Vec<Arc<dyn Caches>> {
-        self.inner
-            .caches
-            .read()
-            .iter()
-            .filter_map(Weak::upgrade)
-            .collect()
+        self.inner.caches.read().iter().filter_map(Weak::upgrade).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! The objects of one kind, live.
 
+use std::fmt::Write as _;
 use std::marker::PhantomData;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
@@ -11,11 +11,12 @@ use serde_json::json;
 
 use super::answer::{Fate, fate};
 use super::call::Call;
+use super::options::{Apply, Delete, Deletion, Patch};
 use super::retry::Repeat;
 use super::{Client, ClientError, Failure, Operation};
 use crate::cache::Selection;
 use crate::key::ObjectKey;
-use crate::meta::{ResourceVersion, Uid};
+use crate::meta::Uid;
 use crate::resource::ResourceType;
 
 const JSON: &str = "application/json";
@@ -30,154 +31,15 @@ pub struct Objects<T> {
     decoded: PhantomData<fn() -> T>,
 }
 
-/// How an apply is done: by whom, and whether fields of other managers are taken.
-#[derive(Debug, Clone)]
-pub struct Apply {
-    manager: String,
-    force: bool,
-    dry_run: bool,
-}
-
-impl Apply {
-    /// In the name of this field manager. Without [`force`](Self::force), a field that another manager holds with
-    /// another value is a [`FieldConflict`](Failure::FieldConflict).
-    pub fn by(manager: impl Into<String>) -> Self {
-        Self {
-            manager: manager.into(),
-            force: false,
-            dry_run: false,
-        }
-    }
-
-    /// Take fields from other managers.
-    #[must_use]
-    pub fn force(mut self) -> Self {
-        self.force = true;
-        self
-    }
-
-    /// Only say what would come of it.
-    #[must_use]
-    pub fn dry_run(mut self) -> Self {
-        self.dry_run = true;
-        self
-    }
-
-    fn query(&self) -> String {
-        let manager = encode(&self.manager);
-        let dry_run = if self.dry_run { "&dryRun=All" } else { "" };
-        format!("fieldManager={manager}&force={}{dry_run}", self.force)
-    }
-}
-
-/// A change of parts of an object.
-#[derive(Debug, Clone)]
-pub enum Patch {
-    /// RFC 7386: what is given replaces what is there, `null` removes.
-    Merge(serde_json::Value),
-    /// RFC 6902: operations in order, all or none.
-    Json(serde_json::Value),
-}
-
-/// How an object is deleted.
-#[derive(Debug, Clone, Default)]
-pub struct Delete {
-    uid: Option<Uid>,
-    resource_version: Option<ResourceVersion>,
-    propagation: Option<Propagation>,
-    grace: Option<Duration>,
-}
-
-/// What becomes of what an object owns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum Propagation {
-    /// It is deleted afterwards.
-    Background,
-    /// It is deleted before.
-    Foreground,
-    /// It stays.
-    Orphan,
-}
-
-/// What came of a delete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deletion {
-    /// The object is gone.
-    Done,
-    /// The object is marked; a finalizer or a grace period holds it.
-    Pending,
-}
-
-impl Delete {
-    /// Without preconditions: whatever has that name.
-    pub fn any() -> Self {
-        Self::default()
-    }
-
-    /// Only this incarnation: anything else of that name is a [`Conflict`](Failure::Conflict).
-    pub fn incarnation(uid: Uid) -> Self {
-        Self {
-            uid: Some(uid),
-            ..Self::default()
-        }
-    }
-
-    /// Only if it has not changed since this version.
-    #[must_use]
-    pub fn unchanged_since(mut self, version: ResourceVersion) -> Self {
-        self.resource_version = Some(version);
-        self
-    }
-
-    /// What becomes of what it owns; otherwise the kind's default (nearly always in the background).
-    #[must_use]
-    pub fn propagation(mut self, propagation: Propagation) -> Self {
-        self.propagation = Some(propagation);
-        self
-    }
-
-    /// How long it may take to stop, in whole seconds.
-    #[must_use]
-    pub fn grace(mut self, grace: Duration) -> Self {
-        self.grace = Some(grace);
-        self
-    }
-
-    pub(super) fn body(&self) -> serde_json::Value {
-        let mut preconditions = serde_json::Map::new();
-        if let Some(uid) = self.uid {
-            preconditions.insert("uid".to_owned(), json!(uid));
-        }
-        if let Some(version) = &self.resource_version {
-            preconditions.insert("resourceVersion".to_owned(), json!(version.to_string()));
-        }
-        let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
-        if !preconditions.is_empty() {
-            body["preconditions"] = preconditions.into();
-        }
-        if let Some(propagation) = self.propagation {
-            body["propagationPolicy"] = json!(propagation);
-        }
-        if let Some(grace) = self.grace {
-            body["gracePeriodSeconds"] = json!(grace.as_secs());
-        }
-        body
-    }
-}
-
 impl<T: DeserializeOwned> Objects<T> {
     pub(super) fn new(client: Client, resource: ResourceType) -> Self {
-        Self {
-            client,
-            resource,
-            decoded: PhantomData,
-        }
+        Self { client, resource, decoded: PhantomData }
     }
 
     /// The object, live; [`NotFound`](Failure::NotFound) if there is none.
     pub async fn get(&self, key: &ObjectKey) -> Result<T, ClientError> {
         let call = self.call("get", Method::GET, key, "", Repeat::Harmless);
-        self.decode(&call, &self.client.call(&call).await?)
+        decode(&call, &self.client.call(&call).await?)
     }
 
     /// The object, live, if there is one.
@@ -221,22 +83,14 @@ impl<T: DeserializeOwned> Objects<T> {
                     query.push_str(&encode(&next));
                 }
                 let call = Call {
-                    operation: Operation {
-                        verb: "list",
-                        resource: self.resource.clone(),
-                        key: None,
-                    },
+                    operation: Operation { verb: "list", resource: self.resource.clone(), key: None },
                     method: Method::GET,
-                    target: format!(
-                        "{}?{}",
-                        self.resource.path(namespace),
-                        query.trim_start_matches('&')
-                    ),
+                    target: format!("{}?{}", self.resource.path(namespace), query.trim_start_matches('&')),
                     content_type: None,
                     body: Bytes::new(),
                     repeat: Repeat::Harmless,
                 };
-                let page: Page<T> = self.decode(&call, &self.client.call(&call).await?)?;
+                let page: Page<T> = decode(&call, &self.client.call(&call).await?)?;
                 found.extend(page.items.into_iter().flatten());
                 if page.metadata.next.is_empty() {
                     break;
@@ -252,7 +106,7 @@ impl<T: DeserializeOwned> Objects<T> {
     pub async fn create(&self, key: &ObjectKey, object: &impl Serialize) -> Result<T, ClientError> {
         let mut call = self.call("create", Method::POST, key, "", Repeat::Harmful);
         call.target = self.resource.path(key.namespace());
-        self.write(self.with_body(call, JSON, object)?, false).await
+        self.write(with_body(call, JSON, object)?, false).await
     }
 
     /// Server-side apply: creates the object, or takes what it declares into it. Whether that created or changed
@@ -283,31 +137,19 @@ impl<T: DeserializeOwned> Objects<T> {
             Patch::Json(body) => (JSON_PATCH, body),
         };
         let mut call = self.call("patch", Method::PATCH, key, "", Repeat::Harmful);
-        call.target
-            .push_str(&format!("?fieldManager={}", encode(manager)));
-        self.write(self.with_body(call, content_type, body)?, false).await
+        call.target.push_str("?fieldManager=");
+        call.target.push_str(&encode(manager));
+        self.write(with_body(call, content_type, body)?, false).await
     }
 
     /// Deletes an object, or marks it for deletion.
     pub async fn delete(&self, key: &ObjectKey, delete: &Delete) -> Result<Deletion, ClientError> {
         // Repeated, a delete by name might meet the next incarnation.
-        let repeat = if delete.uid.is_some() {
-            Repeat::Harmless
-        } else {
-            Repeat::Harmful
-        };
-        let call = self.with_body(
-            self.call("delete", Method::DELETE, key, "", repeat),
-            JSON,
-            &delete.body(),
-        )?;
+        let repeat = if delete.uid.is_some() { Repeat::Harmless } else { Repeat::Harmful };
+        let call = with_body(self.call("delete", Method::DELETE, key, "", repeat), JSON, &delete.body())?;
         let answer = self.client.call(&call).await?;
         let fate = self.client.tell_caches(&self.resource, key, &answer, true);
-        Ok(if fate == Fate::Stands {
-            Deletion::Pending
-        } else {
-            Deletion::Done
-        })
+        Ok(if fate == Fate::Stands { Deletion::Pending } else { Deletion::Done })
     }
 
     /// Sets the number of replicas through the scale subresource; the answer is the number the server took.
@@ -327,9 +169,9 @@ impl<T: DeserializeOwned> Objects<T> {
         }
 
         let call = self.call("scale", Method::PATCH, key, "/scale", Repeat::Harmless);
-        let call = self.with_body(call, MERGE_PATCH, &json!({"spec": {"replicas": replicas}}))?;
+        let call = with_body(call, MERGE_PATCH, &json!({"spec": {"replicas": replicas}}))?;
         let answer = self.client.call(&call).await?;
-        let scale: Scale = self.decode(&call, &answer)?;
+        let scale: Scale = decode(&call, &answer)?;
         self.client.refresh_caches(&self.resource, key, None).await;
         Ok(scale.spec.replicas)
     }
@@ -341,16 +183,11 @@ impl<T: DeserializeOwned> Objects<T> {
         object: &impl Serialize,
         apply: &Apply,
     ) -> Result<T, ClientError> {
-        let verb = if subresource.is_empty() {
-            "apply"
-        } else {
-            "apply status of"
-        };
+        let verb = if subresource.is_empty() { "apply" } else { "apply status of" };
         let mut call = self.call(verb, Method::PATCH, key, subresource, Repeat::Harmless);
         call.target.push('?');
         call.target.push_str(&apply.query());
-        self.write(self.with_body(call, APPLY, object)?, apply.dry_run)
-            .await
+        self.write(with_body(call, APPLY, object)?, apply.dry_run).await
     }
 
     /// Sends a write, and tells the caches what came of it before anyone else.
@@ -359,7 +196,7 @@ impl<T: DeserializeOwned> Objects<T> {
         if let (false, Some(key)) = (dry_run, &call.operation.key) {
             self.client.tell_caches(&self.resource, key, &answer, false);
         }
-        self.decode(&call, &answer)
+        decode(&call, &answer)
     }
 
     fn call(
@@ -371,45 +208,32 @@ impl<T: DeserializeOwned> Objects<T> {
         repeat: Repeat,
     ) -> Call {
         Call {
-            operation: Operation {
-                verb,
-                resource: self.resource.clone(),
-                key: Some(key.clone()),
-            },
+            operation: Operation { verb, resource: self.resource.clone(), key: Some(key.clone()) },
             method,
-            target: format!(
-                "{}/{}{subresource}",
-                self.resource.path(key.namespace()),
-                encode(key.name())
-            ),
+            target: format!("{}/{}{subresource}", self.resource.path(key.namespace()), encode(key.name())),
             content_type: None,
             body: Bytes::new(),
             repeat,
         }
     }
+}
 
-    fn with_body(
-        &self,
-        mut call: Call,
-        content_type: &'static str,
-        body: &impl Serialize,
-    ) -> Result<Call, ClientError> {
-        let body = serde_json::to_vec(body).map_err(|error| {
-            let where_ = format!("it cannot be written as JSON ({:?} error)", error.classify());
-            ClientError::new(call.operation.clone(), Failure::Invalid(Vec::new()), where_)
-        })?;
-        call.content_type = Some(content_type);
-        call.body = body.into();
-        Ok(call)
-    }
+fn with_body(mut call: Call, content_type: &'static str, body: &impl Serialize) -> Result<Call, ClientError> {
+    let body = serde_json::to_vec(body).map_err(|error| {
+        let where_ = format!("it cannot be written as JSON ({:?} error)", error.classify());
+        ClientError::new(call.operation.clone(), Failure::Invalid(Vec::new()), where_)
+    })?;
+    call.content_type = Some(content_type);
+    call.body = body.into();
+    Ok(call)
+}
 
-    fn decode<A: DeserializeOwned>(&self, call: &Call, body: &[u8]) -> Result<A, ClientError> {
-        serde_json::from_slice(body).map_err(|error| {
-            // Where, but not what: serde's message may quote the content.
-            let place = format!("unexpected at line {} column {}", error.line(), error.column());
-            ClientError::new(call.operation.clone(), Failure::Garbled, place)
-        })
-    }
+fn decode<A: DeserializeOwned>(call: &Call, body: &[u8]) -> Result<A, ClientError> {
+    serde_json::from_slice(body).map_err(|error| {
+        // Where, but not what: serde's message may quote the content.
+        let place = format!("unexpected at line {} column {}", error.line(), error.column());
+        ClientError::new(call.operation.clone(), Failure::Garbled, place)
+    })
 }
 
 impl Client {
@@ -442,11 +266,15 @@ impl Client {
         let objects: Objects<serde::de::IgnoredAny> = self.objects_of(resource.clone());
         let call = objects.call("get", Method::GET, key, "", Repeat::Harmless);
         match (self.call(&call).await, uid) {
-            (Ok(object), _) => caches.iter().for_each(|cache| cache.wrote(resource, &object)),
+            (Ok(object), _) => {
+                for cache in caches {
+                    cache.wrote(resource, &object);
+                }
+            }
             (Err(error), Some(uid)) if error.is_not_found() => {
-                caches
-                    .iter()
-                    .for_each(|cache| cache.wrote_gone(resource, key, uid));
+                for cache in caches {
+                    cache.wrote_gone(resource, key, uid);
+                }
             }
             (Err(_), _) => {}
         }
@@ -462,7 +290,7 @@ pub(crate) fn selectors_query(labels: &str, fields: &str) -> String {
     let mut query = String::new();
     for (name, selector) in [("labelSelector", labels), ("fieldSelector", fields)] {
         if !selector.is_empty() {
-            query.push_str(&format!("&{name}={}", encode(selector)));
+            query.extend(["&", name, "=", &encode(selector)]);
         }
     }
     query
@@ -475,7 +303,8 @@ pub(crate) fn encode(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
             encoded.push(char::from(byte));
         } else {
-            encoded.push_str(&format!("%{byte:02X}"));
+            // Writing to a string cannot fail.
+            let _ = write!(encoded, "%{byte:02X}");
         }
     }
     encoded

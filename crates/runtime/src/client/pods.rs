@@ -11,7 +11,8 @@ use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::call::{Call, root_cause};
-use super::objects::{Delete, encode};
+use super::objects::encode;
+use super::options::Delete;
 use super::retry::Repeat;
 use super::{Client, ClientError, Failure, Operation};
 use crate::key::ObjectKey;
@@ -33,10 +34,7 @@ impl Evict {
 
     /// Only this incarnation.
     pub fn incarnation(uid: Uid) -> Self {
-        Self {
-            uid: Some(uid),
-            grace: None,
-        }
+        Self { uid: Some(uid), grace: None }
     }
 
     /// How long it may take to stop, in whole seconds.
@@ -127,17 +125,9 @@ impl Client {
             "deleteOptions": options.body(),
         });
         let call = Call {
-            operation: Operation {
-                verb: "evict",
-                resource: resource.clone(),
-                key: Some(key.clone()),
-            },
+            operation: Operation { verb: "evict", resource: resource.clone(), key: Some(key.clone()) },
             method: Method::POST,
-            target: format!(
-                "{}/{}/eviction",
-                resource.path(key.namespace()),
-                encode(key.name())
-            ),
+            target: format!("{}/{}/eviction", resource.path(key.namespace()), encode(key.name())),
             content_type: Some("application/json"),
             body: body.to_string().into(),
             repeat: Repeat::Never,
@@ -152,20 +142,15 @@ impl Client {
     ///
     /// Cancelling closes the connection; whether the command then ends is its own affair.
     pub async fn exec(&self, key: &ObjectKey, exec: &Exec) -> Result<ExecOutput, ClientError> {
-        let operation = Operation {
-            verb: "exec in",
-            resource: ResourceType::of::<Pod>(),
-            key: Some(key.clone()),
-        };
+        let operation =
+            Operation { verb: "exec in", resource: ResourceType::of::<Pod>(), key: Some(key.clone()) };
         let deadline = exec.deadline.unwrap_or(self.options().deadline);
-        match tokio::time::timeout(deadline, self.run(key, exec, &operation)).await {
-            Ok(output) => output,
-            Err(_) => {
-                self.stats().timed_out();
-                let within = format!("within {} s", deadline.as_secs_f32());
-                Err(ClientError::new(operation, Failure::Timeout, within))
-            }
+        if let Ok(output) = tokio::time::timeout(deadline, self.run(key, exec, &operation)).await {
+            return output;
         }
+        self.stats().timed_out();
+        let within = format!("within {} s", deadline.as_secs_f32());
+        Err(ClientError::new(operation, Failure::Timeout, within))
     }
 
     async fn run(
@@ -176,24 +161,19 @@ impl Client {
     ) -> Result<ExecOutput, ClientError> {
         let broke = |message: String| ClientError::new(operation.clone(), Failure::Unavailable, message);
         let pods: Api<Pod> = Api::namespaced(self.kube().clone(), key.namespace().unwrap_or_default());
-        let mut params = AttachParams::default()
-            .stdin(exec.stdin.is_some())
-            .stdout(true)
-            .stderr(true)
-            .tty(false);
+        let mut params =
+            AttachParams::default().stdin(exec.stdin.is_some()).stdout(true).stderr(true).tty(false);
         if let Some(container) = &exec.container {
             params = params.container(container);
         }
         let mut process =
-            pods.exec(key.name(), &exec.command, &params)
-                .await
-                .map_err(|error| match error {
-                    kube::Error::Api(status) => {
-                        let failure = Failure::classify(status.code, Some(&status), None);
-                        ClientError::new(operation.clone(), failure, status.message)
-                    }
-                    error => broke(root_cause(&error)),
-                })?;
+            pods.exec(key.name(), &exec.command, &params).await.map_err(|error| match error {
+                kube::Error::Api(status) => {
+                    let failure = Failure::classify(status.code, Some(&status), None);
+                    ClientError::new(operation.clone(), failure, status.message)
+                }
+                error => broke(root_cause(&error)),
+            })?;
         let status = process.take_status();
         let stdin = process.stdin();
         let (stdout, stderr) = (process.stdout(), process.stderr());
@@ -214,11 +194,7 @@ impl Client {
         let ((), output, status) = join3(feed, read, ended).await;
         let (stdout, stderr) = output.map_err(|error| broke(root_cause(&error)))?;
         process.join().await.map_err(|error| broke(root_cause(&error)))?;
-        Ok(ExecOutput {
-            stdout,
-            stderr,
-            code: exit_code(status.as_ref()),
-        })
+        Ok(ExecOutput { stdout, stderr, code: exit_code(status.as_ref()) })
     }
 }
 
@@ -236,10 +212,7 @@ fn exit_code(status: Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::Sta
     if status.status.as_deref() == Some("Success") {
         return 0;
     }
-    let causes = status
-        .details
-        .as_ref()
-        .and_then(|details| details.causes.as_ref());
+    let causes = status.details.as_ref().and_then(|details| details.causes.as_ref());
     causes
         .into_iter()
         .flatten()
@@ -266,11 +239,7 @@ mod tests {
 
     #[test]
     fn debug_output_of_a_command_holds_none_of_its_output() {
-        let output = ExecOutput {
-            stdout: b"hunter2".to_vec(),
-            stderr: vec![],
-            code: 0,
-        };
+        let output = ExecOutput { stdout: b"hunter2".to_vec(), stderr: vec![], code: 0 };
         assert!(!format!("{output:?}").contains("hunter2"));
     }
 }

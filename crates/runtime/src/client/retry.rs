@@ -20,11 +20,7 @@ pub struct RetryPolicy {
 
 impl Default for RetryPolicy {
     fn default() -> Self {
-        Self {
-            attempts: 4,
-            first_pause: Duration::from_millis(100),
-            longest_pause: Duration::from_secs(5),
-        }
+        Self { attempts: 4, first_pause: Duration::from_millis(100), longest_pause: Duration::from_secs(5) }
     }
 }
 
@@ -57,9 +53,7 @@ impl RetryPolicy {
         if attempt.number >= self.attempts || repeat == Repeat::Never {
             return None;
         }
-        let own = self
-            .first_pause
-            .saturating_mul(1 << attempt.number.saturating_sub(1).min(16));
+        let own = self.first_pause.saturating_mul(1 << attempt.number.saturating_sub(1).min(16));
         let own = own.min(self.longest_pause).mul_f64(0.5 + chance / 2.0);
         let pause = match attempt.failure {
             // Refused before anything was done.
@@ -78,16 +72,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(30);
 
     fn pause(repeat: Repeat, failure: &Failure, unsent: bool) -> Option<Duration> {
-        RetryPolicy::default().pause(
-            repeat,
-            Attempt {
-                failure,
-                unsent,
-                number: 1,
-                left: LONG,
-            },
-            1.0,
-        )
+        RetryPolicy::default().pause(repeat, Attempt { failure, unsent, number: 1, left: LONG }, 1.0)
     }
 
     #[test]
@@ -102,29 +87,16 @@ mod tests {
             (&Failure::NotFound, false, false, false),
             (&Failure::Invalid(vec![]), false, false, false),
         ] {
-            assert_eq!(
-                pause(Repeat::Harmless, failure, unsent).is_some(),
-                harmless,
-                "{failure:?}"
-            );
-            assert_eq!(
-                pause(Repeat::Harmful, failure, unsent).is_some(),
-                harmful,
-                "{failure:?}"
-            );
+            assert_eq!(pause(Repeat::Harmless, failure, unsent).is_some(), harmless, "{failure:?}");
+            assert_eq!(pause(Repeat::Harmful, failure, unsent).is_some(), harmful, "{failure:?}");
             assert_eq!(pause(Repeat::Never, failure, unsent), None, "{failure:?}");
         }
     }
 
     #[test]
     fn the_servers_wish_is_honoured_up_to_the_longest_pause() {
-        let asked = |seconds| Failure::Throttled {
-            retry_after: Some(Duration::from_secs(seconds)),
-        };
-        assert_eq!(
-            pause(Repeat::Harmful, &asked(2), false),
-            Some(Duration::from_secs(2))
-        );
+        let asked = |seconds| Failure::Throttled { retry_after: Some(Duration::from_secs(seconds)) };
+        assert_eq!(pause(Repeat::Harmful, &asked(2), false), Some(Duration::from_secs(2)));
         assert_eq!(pause(Repeat::Harmful, &asked(60), false), None);
     }
 
@@ -132,27 +104,17 @@ mod tests {
     fn pauses_double_and_attempts_end() {
         let policy = RetryPolicy::default();
         let at = |number| {
-            let attempt = Attempt {
-                failure: &Failure::Unavailable,
-                unsent: true,
-                number,
-                left: LONG,
-            };
+            let attempt = Attempt { failure: &Failure::Unavailable, unsent: true, number, left: LONG };
             policy.pause(Repeat::Harmless, attempt, 1.0)
         };
-        assert_eq!(
-            [at(1), at(2), at(3)],
-            [100, 200, 400].map(|ms| Some(Duration::from_millis(ms)))
-        );
+        assert_eq!([at(1), at(2), at(3)], [100, 200, 400].map(|ms| Some(Duration::from_millis(ms))));
         assert_eq!(at(4), None);
     }
 
     #[test]
     fn no_pause_outlasts_the_deadline() {
         let attempt = Attempt {
-            failure: &Failure::Throttled {
-                retry_after: Some(Duration::from_secs(3)),
-            },
+            failure: &Failure::Throttled { retry_after: Some(Duration::from_secs(3)) },
             unsent: false,
             number: 1,
             left: Duration::from_secs(2),

@@ -18,10 +18,7 @@ impl ClientStats {
     /// Requests by method and status code (0: no answer), every attempt counted.
     pub fn requests(&self) -> Vec<(String, u16, u64)> {
         let requests = self.requests.read();
-        requests
-            .iter()
-            .map(|((method, code), count)| (method.clone(), *code, count.load(Relaxed)))
-            .collect()
+        requests.iter().map(|((method, code), count)| (method.clone(), *code, count.load(Relaxed))).collect()
     }
 
     /// Attempts after a first one.
@@ -40,11 +37,7 @@ impl ClientStats {
             count.fetch_add(1, Relaxed);
             return;
         }
-        self.requests
-            .write()
-            .entry(key)
-            .or_default()
-            .fetch_add(1, Relaxed);
+        self.requests.write().entry(key).or_default().fetch_add(1, Relaxed);
     }
 
     pub(crate) fn retried(&self) {
@@ -66,9 +59,6 @@ mod tests {
         stats.answered(&Method::GET, 200);
         stats.answered(&Method::GET, 200);
         stats.answered(&Method::PATCH, 409);
-        assert_eq!(
-            stats.requests(),
-            [("GET".to_owned(), 200, 2), ("PATCH".to_owned(), 409, 1)]
-        );
+        assert_eq!(stats.requests(), [("GET".to_owned(), 200, 2), ("PATCH".to_owned(), 409, 1)]);
     }
 }

@@ -14,6 +14,10 @@
 //! It does not: hand over objects or events (read the cache), elect a leader (the [manager](crate::manager) starts it when it
 //! is time), or write anything.
 //!
+//! What it costs: one worker does 230,000 to 550,000 reconciles a second that have nothing to do, metrics included, and
+//! 90,000 to 200,000 where a JSON log is set up, since each then has a span of its own (example `noop_reconciles`; six and
+//! five runs on two cores that were busy with other work).
+//!
 //! # A first controller
 //! For every ConfigMap labelled `mirror=yes`, a copy of it that follows its content:
 //!
@@ -178,7 +182,10 @@ impl Inner {
 
         tokio::select! {
             biased;
-            () = stop.requested() => return Ok(()),
+            () = stop.requested() => {
+                helpers.shutdown().await;
+                return Ok(());
+            }
             () = self.synced() => {}
         }
         tracing::info!(workers = self.workers, "caches synced, workers start");
@@ -196,6 +203,8 @@ impl Inner {
         drop(subscriptions);
         queue.shut_down();
         while workers.join_next().await.is_some() {}
+        // Awaited, so that the channels are back before anybody runs this again.
+        helpers.shutdown().await;
         match lost {
             Some(lost) => Err(lost),
             None => Ok(()),

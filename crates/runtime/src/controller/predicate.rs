@@ -2,7 +2,7 @@
 //!
 //! A predicate sees the object before and after. Those that compare ([`generation_changed`] and its like) judge updates only:
 //! an object that comes, goes, or begins to be deleted passes them all, however they are combined. Those that look at one
-//! object ([`matches`]) pass a change if the object satisfies them before *or* after, so that leaving is seen too.
+//! object ([`matches()`]) pass a change if the object satisfies them before *or* after, so that leaving is seen too.
 //!
 //! Predicates spare reconciles, not memory: select what is watched with a [`Selection`](crate::cache::Selection).
 //!

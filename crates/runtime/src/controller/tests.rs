@@ -86,12 +86,12 @@ fn owned_by(owner: &str, name: &str, version: u32) -> serde_json::Value {
 }
 
 fn missing() -> SyncState {
-    SyncState::Blocked(Problem {
+    SyncState::Blocked(Arc::new(Problem {
         resource: ResourceType::of::<ConfigMap>(),
         cause: Cause::Missing,
         message: String::new(),
         since: Timestamp::UNIX_EPOCH,
-    })
+    }))
 }
 
 #[tokio::test(start_paused = true)]

@@ -186,7 +186,7 @@ impl Manager {
 
     /// Adds a cache: its watches start before anything that reads them.
     pub fn cache(&mut self, cache: &Cache) -> Result<(), DuplicateName> {
-        self.metrics.cache(cache);
+        let shown = cache.clone();
         let cache = cache.clone();
         let part = Part::new("cache", move |context: Context| {
             let cache = cache.clone();
@@ -197,7 +197,9 @@ impl Manager {
                 Ok::<_, BoxError>(())
             }
         });
-        self.add(Stage::Caches, part)
+        self.add(Stage::Caches, part)?;
+        self.metrics.cache(&shown);
+        Ok(())
     }
 
     /// Adds a controller. Should it fail, it is restarted; the process is ready when the kinds that it needs have synced.
@@ -210,16 +212,7 @@ impl Manager {
             async move { controller.run(&metrics, || context.ready(), context.stop.clone()).await }
         });
         self.add(Stage::Controllers, part.on_failure(OnFailure::Restart))?;
-        for Followed { resource, optional, state } in follows {
-            let check = format!("cache of {} for {name}", resource.group_resource());
-            self.readiness.check(check, move || match &*state.borrow() {
-                SyncState::Synced => Health::Ready,
-                SyncState::Starting if optional => Health::Degraded("not synced yet".into()),
-                SyncState::Starting => Health::NotReady("not synced yet".into()),
-                SyncState::Blocked(problem) if optional => Health::Degraded(problem.to_string()),
-                SyncState::Blocked(problem) => Health::NotReady(problem.to_string()),
-            });
-        }
+        self.readiness.check(format!("caches of {name}"), move || follows.iter().fold(Health::Ready, worse));
         Ok(())
     }
 
@@ -227,8 +220,11 @@ impl Manager {
     /// exit code 1.
     ///
     /// Cancellation: dropped, it drops everything that runs.
-    pub async fn run(self) -> Result<(), BoxError> {
-        let mut signals = Signals::listen()?;
+    pub async fn run(self) -> Result<(), ManagerError> {
+        let mut signals = Signals::listen().map_err(|error| ManagerError {
+            failures: vec![PartFailure { part: "listening to signals".into(), error: error.into() }],
+            overdue: Vec::new(),
+        })?;
         let (stopper, stop) = Stop::pair();
         let listen = async {
             let signal = signals.next().await;
@@ -239,7 +235,7 @@ impl Manager {
             std::process::exit(1);
         };
         tokio::select! {
-            result = self.run_until(stop) => Ok(result?),
+            result = self.run_until(stop) => result,
             never = listen => never,
         }
     }
@@ -296,6 +292,22 @@ impl Manager {
             error.failures.push(failure);
         }
         if error.failures.is_empty() && error.overdue.is_empty() { Ok(()) } else { Err(error) }
+    }
+}
+
+/// What a controller's readiness becomes, given what it was found to be so far and one more kind that it follows.
+fn worse(so_far: Health, followed: &Followed) -> Health {
+    let kind = followed.resource.group_resource();
+    let why = match &*followed.state.borrow() {
+        SyncState::Synced => return so_far,
+        SyncState::Starting => format!("{kind}: not synced yet"),
+        SyncState::Blocked(problem) => format!("{kind}: {problem}"),
+    };
+    match so_far {
+        Health::Degraded(other) if followed.optional => Health::Degraded(format!("{other}; {why}")),
+        Health::Degraded(other) | Health::NotReady(other) => Health::NotReady(format!("{other}; {why}")),
+        Health::Ready if followed.optional => Health::Degraded(why),
+        Health::Ready => Health::NotReady(why),
     }
 }
 

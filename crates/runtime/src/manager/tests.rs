@@ -112,7 +112,7 @@ async fn d4_a_stop_is_obeyed_at_once_while_a_part_cannot_come_up() {
     assert!(readiness.report().to_string().contains("[-] cache: starting"));
     let asked = Instant::now();
     stopper.request();
-    run.await.unwrap();
+    tokio::time::timeout(Duration::from_hours(1), run).await.expect("it stops").unwrap();
     assert_eq!(asked.elapsed(), Duration::ZERO);
     assert!(!diary.read().iter().any(|line| line.starts_with("controller")));
 }
@@ -277,12 +277,12 @@ mod with_controllers {
     use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 
     fn blocked() -> SyncState {
-        SyncState::Blocked(Problem {
+        SyncState::Blocked(Arc::new(Problem {
             resource: ResourceType::of::<Secret>(),
             cause: Cause::Missing,
             message: String::new(),
             since: Timestamp::UNIX_EPOCH,
-        })
+        }))
     }
 
     #[tokio::test(start_paused = true)]
@@ -302,15 +302,20 @@ mod with_controllers {
         let report = readiness.report();
         assert!(!report.is_ready());
         assert!(
-            report.to_string().contains("[-] cache of configmaps for controller configmap: not synced yet")
+            report.to_string().contains("[-] caches of controller configmap: configmaps: not synced yet")
         );
 
         secrets.state(&blocked());
+        let report = readiness.report().to_string();
+        assert!(
+            report.contains("configmaps: not synced yet; secrets: Secret (v1) is not served"),
+            "{report}"
+        );
         configs.list(&[], 1);
         configs.state(&SyncState::Synced);
         until(|| readiness.report().is_ready()).await;
         let report = readiness.report().to_string();
-        assert!(report.contains("[~] cache of secrets for controller configmap: "), "{report}");
+        assert!(report.contains("[~] caches of controller configmap: secrets: "), "{report}");
         stopper.request();
         run.await.unwrap().unwrap();
     }

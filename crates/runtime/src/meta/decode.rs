@@ -63,18 +63,14 @@ pub(crate) fn decode_managers<'de, A: MapAccess<'de>>(map: &mut A) -> Result<(),
 pub(crate) fn take_stashed<'a>(all: impl Iterator<Item = (&'a String, &'a String)>) -> StashManagers {
     let mut stashed = STASHED.take().unwrap_or_default();
     stashed.annotations = KEEP.with_borrow(|keep| {
-        all.filter(|(key, _)| keep.wants_annotation(key))
-            .map(|(k, v)| (Str::from(k), Str::from(v)))
-            .collect()
+        all.filter(|(key, _)| keep.wants_annotation(key)).map(|(k, v)| (Str::from(k), Str::from(v))).collect()
     });
     stashed
 }
 
 impl Keep {
     fn wants_annotation(&self, key: &str) -> bool {
-        self.annotations
-            .binary_search_by(|known| (**known).cmp(key))
-            .is_ok()
+        self.annotations.binary_search_by(|known| (**known).cmp(key)).is_ok()
     }
 }
 
@@ -175,16 +171,12 @@ impl<'de> Visitor<'de> for MetaVisitor {
                 Field::Labels => meta.labels = map.next_value()?,
                 Field::Annotations => meta.annotations = map.next_value::<Annotations>()?.0,
                 Field::OwnerReferences => {
-                    meta.owners = map
-                        .next_value::<Option<Vec<OwnerRef>>>()?
-                        .unwrap_or_default()
-                        .into_boxed_slice();
+                    meta.owners =
+                        map.next_value::<Option<Vec<OwnerRef>>>()?.unwrap_or_default().into_boxed_slice();
                 }
                 Field::Finalizers => {
-                    meta.finalizers = map
-                        .next_value::<Option<Vec<Str>>>()?
-                        .unwrap_or_default()
-                        .into_boxed_slice();
+                    meta.finalizers =
+                        map.next_value::<Option<Vec<Str>>>()?.unwrap_or_default().into_boxed_slice();
                 }
                 Field::ManagedFields if managers_wanted() => meta.managed = map.next_value::<Managed>()?.0,
                 Field::ManagedFields | Field::Other => {
@@ -275,9 +267,7 @@ impl<'de> Deserialize<'de> for Managed {
                         field.as_ref().map_or("", |text| &*text.0) == wanted
                     };
                     let ours = KEEP.with_borrow(|keep| {
-                        keep.manager
-                            .as_deref()
-                            .is_some_and(|manager| is(&entry.manager, manager))
+                        keep.manager.as_deref().is_some_and(|manager| is(&entry.manager, manager))
                     });
                     if ours && is(&entry.operation, "Apply") && is(&entry.subresource, "") {
                         kept.push(ManagedEntry {
@@ -316,10 +306,7 @@ mod tests {
         assert_eq!(meta.key, ObjectKey::namespaced("shop", "web-0"));
         assert_eq!(meta.uid.to_string(), "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d");
         assert_eq!(meta.resource_version, ResourceVersion::number(42));
-        assert_eq!(
-            (meta.generation, meta.created, meta.deleting),
-            (3, 1_767_323_045, true)
-        );
+        assert_eq!((meta.generation, meta.created, meta.deleting), (3, 1_767_323_045, true));
         assert_eq!(meta.labels.get("app").unwrap(), "web");
         assert_eq!(meta.controller().unwrap().kind, "StatefulSet");
         assert_eq!(&*meta.finalizers, [Str::new("a/b")]);
@@ -346,11 +333,8 @@ mod tests {
 
     #[test]
     fn metadata_without_a_namespace_is_cluster_scoped() {
-        for text in [
-            r#"{"name":"n"}"#,
-            r#"{"name":"n","namespace":""}"#,
-            r#"{"name":"n","namespace":null}"#,
-        ] {
+        for text in [r#"{"name":"n"}"#, r#"{"name":"n","namespace":""}"#, r#"{"name":"n","namespace":null}"#]
+        {
             let meta: Meta = serde_json::from_str(text).unwrap();
             assert_eq!(meta.key, ObjectKey::cluster("n"), "{text}");
         }

@@ -48,11 +48,7 @@ impl FromStr for Uid {
             *byte = *byte << 4 | u8::try_from(nibble).map_err(|_| InvalidUid)?;
             digits += 1;
         }
-        if digits == 32 {
-            Ok(Self(bytes))
-        } else {
-            Err(InvalidUid)
-        }
+        if digits == 32 { Ok(Self(bytes)) } else { Err(InvalidUid) }
     }
 }
 
@@ -113,12 +109,9 @@ mod tests {
 
     #[test]
     fn what_is_no_uid_is_refused() {
-        for text in [
-            "",
-            "0b8d1c1e",
-            "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d00",
-            "zb8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d",
-        ] {
+        for text in
+            ["", "0b8d1c1e", "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d00", "zb8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d"]
+        {
             assert_eq!(text.parse::<Uid>(), Err(InvalidUid), "{text}");
         }
     }

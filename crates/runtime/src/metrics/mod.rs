@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn watches_are_shown_by_kind_namespace_and_selector() {
+    fn d12_watches_are_shown_by_kind_namespace_and_selector_with_size_staleness_and_restarts() {
         use crate::cache::{SyncState, WatchReport};
         let metrics = Metrics::new();
         let watch = |namespace: Option<&str>, objects| WatchReport {

@@ -142,7 +142,8 @@ pub enum Action {
     Answer(Answer),
     /// The request passes, and the stream of its answer breaks. Meant for watches.
     Watch {
-        /// So many whole events (lines) pass first. With 0 the client gets the head of the answer and no event.
+        /// So many whole events (lines, bookmarks included) pass first. With 0 the client gets the head of the
+        /// answer and no event.
         after_events: u64,
         /// How it breaks.
         then: WatchFault,

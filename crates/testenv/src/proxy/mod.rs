@@ -59,6 +59,19 @@
 //! A held request belongs to the network: released, it reaches the server even if its client is gone by then, as the
 //! late write of a leader that was deposed would. [Discarded](FaultHandle::discard), it never does.
 //!
+//! # Cutting one replica off
+//!
+//! ```no_run
+//! # use windlass_testenv::proxy::{Action, Fault, FaultProxy, Match};
+//! # fn cut_off(proxy: &FaultProxy) {
+//! let replica = Match::any().user_agent("replica-a");
+//! let partition = proxy.add(Fault::on(replica.clone()).then(Action::DropBefore));
+//! proxy.cut_watches(&replica); // or `half_open`, and it will not even notice
+//! // …
+//! partition.remove();
+//! # }
+//! ```
+//!
 //! # What it does not do
 //!
 //! - HTTP/2, and client certificates: who the client is must be said in a header.

@@ -36,19 +36,13 @@ impl FieldSelector {
         let Ok(object) = serde_json::from_slice::<Value>(object) else {
             return Verdict::Unknown;
         };
-        self.0
-            .iter()
-            .map(|term| term.judge(&object))
-            .fold(Verdict::Inside, Verdict::and)
+        self.0.iter().map(|term| term.judge(&object)).fold(Verdict::Inside, Verdict::and)
     }
 }
 
 impl Term {
     fn judge(&self, object: &Value) -> Verdict {
-        let found = self
-            .path
-            .split('.')
-            .try_fold(object, |value, step| value.get(step));
+        let found = self.path.split('.').try_fold(object, |value, step| value.get(step));
         let actual = match found {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Bool(flag)) => flag.to_string(),
@@ -82,19 +76,12 @@ impl FromStr for FieldSelector {
             } else if let Some((path, value)) = part.split_once("==").or_else(|| part.split_once('=')) {
                 (path, true, value)
             } else {
-                return Err(InvalidSelector::new(
-                    selector,
-                    format!("{part:?} has no '=' or '!='"),
-                ));
+                return Err(InvalidSelector::new(selector, format!("{part:?} has no '=' or '!='")));
             };
             if path.trim().is_empty() {
                 return Err(InvalidSelector::new(selector, "a field selector names a field"));
             }
-            terms.push(Term {
-                path: path.trim().to_owned(),
-                equal,
-                value: value.trim().to_owned(),
-            });
+            terms.push(Term { path: path.trim().to_owned(), equal, value: value.trim().to_owned() });
         }
         terms.sort();
         terms.dedup();
@@ -122,11 +109,7 @@ mod tests {
             ("spec.hostNetwork=false,metadata.name=q", Verdict::Outside),
             ("spec=x", Verdict::Unknown),
         ] {
-            assert_eq!(
-                selector.parse::<FieldSelector>().unwrap().judge(POD),
-                verdict,
-                "{selector}"
-            );
+            assert_eq!(selector.parse::<FieldSelector>().unwrap().judge(POD), verdict, "{selector}");
         }
     }
 

@@ -30,13 +30,13 @@ impl LabelSelector {
         self.0.iter().all(|requirement| match requirement {
             Requirement::Exists(key) => labels.contains_key(key),
             Requirement::Missing(key) => !labels.contains_key(key),
-            Requirement::In(key, values) => labels
-                .get(key)
-                .is_some_and(|value| values.contains(value.as_str())),
+            Requirement::In(key, values) => {
+                labels.get(key).is_some_and(|value| values.contains(value.as_str()))
+            }
             // As the API server has it: an object without the key is not in any set.
-            Requirement::NotIn(key, values) => labels
-                .get(key)
-                .is_none_or(|value| !values.contains(value.as_str())),
+            Requirement::NotIn(key, values) => {
+                labels.get(key).is_none_or(|value| !values.contains(value.as_str()))
+            }
         })
     }
 }
@@ -104,10 +104,7 @@ fn requirement(part: &str) -> Result<Requirement, &'static str> {
         return Ok(Requirement::Missing(key_of(key)?));
     }
     if let Some((head, values)) = part.split_once('(') {
-        let values = values
-            .trim()
-            .strip_suffix(')')
-            .ok_or("a set of values ends with ')'")?;
+        let values = values.trim().strip_suffix(')').ok_or("a set of values ends with ')'")?;
         let values = values.split(',').map(value_of).collect::<Result<_, _>>()?;
         let mut words = head.split_whitespace();
         return match (words.next(), words.next(), words.next()) {

@@ -45,22 +45,14 @@ struct Given {
 /// A change in short: versions of old and new.
 fn brief(changes: &[Change<Object>]) -> Vec<(Option<u64>, Option<u64>, Origin)> {
     let version = |object: &Option<Arc<Object>>| {
-        object
-            .as_ref()
-            .map(|object| object.resource_version.to_string().parse().unwrap())
+        object.as_ref().map(|object| object.resource_version.to_string().parse().unwrap())
     };
-    changes
-        .iter()
-        .map(|change| (version(&change.old), version(&change.new), change.origin))
-        .collect()
+    changes.iter().map(|change| (version(&change.old), version(&change.new), change.origin)).collect()
 }
 
 impl Given {
     fn empty() -> Self {
-        Self {
-            store: Store::default(),
-            now: Instant::now(),
-        }
+        Self { store: Store::default(), now: Instant::now() }
     }
 
     /// Listed at `version`, with these objects.
@@ -72,10 +64,7 @@ impl Given {
 
     fn list(&mut self, version: u64, objects: Vec<Object>) -> Result<Vec<Change<Object>>, WentBackwards> {
         self.store.begin_list();
-        let mut changes: Vec<_> = objects
-            .into_iter()
-            .flat_map(|object| self.store.listed(object))
-            .collect();
+        let mut changes: Vec<_> = objects.into_iter().flat_map(|object| self.store.listed(object)).collect();
         changes.extend(self.store.end_list(&rv(version))?);
         Ok(changes)
     }
@@ -97,19 +86,14 @@ impl Given {
     }
 
     fn version_of(&self, name: &str) -> Option<u64> {
-        self.store
-            .get(&key(name))
-            .map(|object| object.resource_version.to_string().parse().unwrap())
+        self.store.get(&key(name)).map(|object| object.resource_version.to_string().parse().unwrap())
     }
 }
 
 #[test]
 fn a_write_is_readable_at_once_and_its_echo_changes_nothing() {
     let mut given = Given::listed(10, vec![]);
-    assert_eq!(
-        brief(&given.wrote(object("a", 1, 11))),
-        [(None, Some(11), Origin::Write)]
-    );
+    assert_eq!(brief(&given.wrote(object("a", 1, 11))), [(None, Some(11), Origin::Write)]);
     assert_eq!(given.version_of("a"), Some(11));
     assert_eq!(brief(&given.store.applied(object("a", 1, 11))), []);
     assert_eq!(given.version_of("a"), Some(11));
@@ -118,10 +102,7 @@ fn a_write_is_readable_at_once_and_its_echo_changes_nothing() {
 #[test]
 fn a_write_is_told_with_the_true_old_object() {
     let mut given = Given::listed(10, vec![object("a", 1, 9)]);
-    assert_eq!(
-        brief(&given.wrote(object("a", 1, 11))),
-        [(Some(9), Some(11), Origin::Write)]
-    );
+    assert_eq!(brief(&given.wrote(object("a", 1, 11))), [(Some(9), Some(11), Origin::Write)]);
 }
 
 #[test]
@@ -130,10 +111,7 @@ fn an_event_older_than_a_write_does_not_undo_it() {
     given.wrote(object("a", 1, 14));
     assert_eq!(brief(&given.store.applied(object("a", 1, 12))), []);
     assert_eq!(given.version_of("a"), Some(14));
-    assert_eq!(
-        brief(&given.store.applied(object("a", 1, 15))),
-        [(Some(14), Some(15), Origin::Watch)]
-    );
+    assert_eq!(brief(&given.store.applied(object("a", 1, 15))), [(Some(14), Some(15), Origin::Watch)]);
 }
 
 #[test]
@@ -183,15 +161,8 @@ fn an_object_deleted_before_the_watch_ever_showed_it_does_not_appear() {
 fn a_new_object_under_a_deleted_name_is_another_object() {
     let mut given = Given::listed(10, vec![object("a", 1, 9)]);
     given.wrote_gone("a", 1);
-    assert_eq!(
-        brief(&given.wrote(object("a", 2, 13))),
-        [(None, Some(13), Origin::Write)]
-    );
-    assert_eq!(
-        brief(&given.deleted("a", 1, 12)),
-        [],
-        "the old one's end is not the new one's"
-    );
+    assert_eq!(brief(&given.wrote(object("a", 2, 13))), [(None, Some(13), Origin::Write)]);
+    assert_eq!(brief(&given.deleted("a", 1, 12)), [], "the old one's end is not the new one's");
     assert_eq!(given.version_of("a"), Some(13));
 }
 
@@ -206,10 +177,7 @@ fn a_deletion_of_an_earlier_incarnation_leaves_the_present_one() {
 fn an_object_made_again_under_its_name_is_told_as_two_changes() {
     let mut given = Given::listed(10, vec![object("a", 1, 9)]);
     let changes = given.store.applied(object("a", 2, 12));
-    assert_eq!(
-        brief(&changes),
-        [(Some(9), None, Origin::Watch), (None, Some(12), Origin::Watch)]
-    );
+    assert_eq!(brief(&changes), [(Some(9), None, Origin::Watch), (None, Some(12), Origin::Watch)]);
 }
 
 #[test]
@@ -219,10 +187,7 @@ fn a_relist_older_than_a_write_does_not_undo_it() {
     given.wrote(object("b", 2, 15));
     let changes = given.list(12, vec![object("a", 1, 9)]).unwrap();
     assert_eq!(brief(&changes), []);
-    assert_eq!(
-        (given.version_of("a"), given.version_of("b")),
-        (Some(14), Some(15))
-    );
+    assert_eq!((given.version_of("a"), given.version_of("b")), (Some(14), Some(15)));
 }
 
 #[test]
@@ -236,19 +201,13 @@ fn a_relist_that_began_before_a_delete_does_not_bring_the_object_back() {
     assert_eq!(given.store.tombstones(), 1, "its deletion has not been seen yet");
     given.store.begin_list();
     given.store.end_list(&rv(13)).unwrap();
-    assert_eq!(
-        given.store.tombstones(),
-        0,
-        "a list that began later is proof enough"
-    );
+    assert_eq!(given.store.tombstones(), 0, "a list that began later is proof enough");
 }
 
 #[test]
 fn what_was_deleted_during_a_disconnect_is_told_by_the_relist() {
     let mut given = Given::listed(10, vec![object("a", 1, 8), object("b", 2, 9)]);
-    let changes = given
-        .list(20, vec![object("b", 2, 15), object("c", 3, 16)])
-        .unwrap();
+    let changes = given.list(20, vec![object("b", 2, 15), object("c", 3, 16)]).unwrap();
     assert_eq!(
         brief(&changes),
         [
@@ -295,10 +254,7 @@ fn an_answer_outside_the_selector_is_not_inserted() {
 #[test]
 fn an_answer_that_left_the_selector_removes_the_object_and_older_events_do_not_bring_it_back() {
     let mut given = Given::listed(10, vec![object("a", 1, 9)]);
-    assert_eq!(
-        brief(&given.wrote_outside(object("a", 1, 13))),
-        [(Some(9), None, Origin::Write)]
-    );
+    assert_eq!(brief(&given.wrote_outside(object("a", 1, 13))), [(Some(9), None, Origin::Write)]);
     assert_eq!(brief(&given.store.applied(object("a", 1, 12))), []);
     assert_eq!(brief(&given.deleted("a", 1, 13)), [], "the echo");
     assert_eq!(given.store.tombstones(), 0);
@@ -308,10 +264,7 @@ fn an_answer_that_left_the_selector_removes_the_object_and_older_events_do_not_b
 fn an_object_that_left_the_selector_may_come_back() {
     let mut given = Given::listed(10, vec![object("a", 1, 9)]);
     given.wrote_outside(object("a", 1, 13));
-    assert_eq!(
-        brief(&given.store.applied(object("a", 1, 14))),
-        [(None, Some(14), Origin::Watch)]
-    );
+    assert_eq!(brief(&given.store.applied(object("a", 1, 14))), [(None, Some(14), Origin::Watch)]);
 }
 
 #[test]
@@ -328,10 +281,7 @@ fn an_answer_whose_selection_only_the_server_knows_updates_but_does_not_insert()
     let now = given.now;
     let changes = given.store.wrote(object("a", 1, 11), Verdict::Unknown, now);
     assert_eq!(brief(&changes), [(Some(9), Some(11), Origin::Write)]);
-    assert_eq!(
-        brief(&given.store.wrote(object("b", 2, 12), Verdict::Unknown, now)),
-        []
-    );
+    assert_eq!(brief(&given.store.wrote(object("b", 2, 12), Verdict::Unknown, now)), []);
     assert_eq!(
         brief(&given.deleted("a", 1, 11)),
         [(Some(11), None, Origin::Watch)],
@@ -342,22 +292,10 @@ fn an_answer_whose_selection_only_the_server_knows_updates_but_does_not_insert()
 #[test]
 fn a_server_restored_from_a_backup_is_believed_after_a_second_list() {
     let mut given = Given::listed(100, vec![object("a", 1, 90), object("b", 2, 95)]);
-    assert_eq!(
-        given.list(50, vec![object("a", 1, 40)]).unwrap_err(),
-        WentBackwards
-    );
+    assert_eq!(given.list(50, vec![object("a", 1, 40)]).unwrap_err(), WentBackwards);
     let changes = given.list(51, vec![object("a", 1, 40)]).unwrap();
-    assert_eq!(
-        brief(&changes),
-        [
-            (Some(90), Some(40), Origin::Relist),
-            (Some(95), None, Origin::Relist)
-        ]
-    );
-    assert_eq!(
-        brief(&given.store.applied(object("a", 1, 52))),
-        [(Some(40), Some(52), Origin::Watch)]
-    );
+    assert_eq!(brief(&changes), [(Some(90), Some(40), Origin::Relist), (Some(95), None, Origin::Relist)]);
+    assert_eq!(brief(&given.store.applied(object("a", 1, 52))), [(Some(40), Some(52), Origin::Watch)]);
 }
 
 #[test]
@@ -396,10 +334,7 @@ fn indexes_follow_the_objects() {
     given.store.applied(owned("a", 1, 11, Some(8)));
     assert_eq!(names(given.store.by_owner(&uid_of(7))), ["b"]);
     assert_eq!(names(given.store.by_owner(&uid_of(8))), ["a"]);
-    assert_eq!(
-        names(given.store.by_index("version", "v8").unwrap()),
-        Vec::<String>::new()
-    );
+    assert_eq!(names(given.store.by_index("version", "v8").unwrap()), Vec::<String>::new());
 
     given.deleted("b", 2, 12);
     assert!(given.store.by_owner(&uid_of(7)).is_empty());
@@ -419,20 +354,14 @@ fn the_size_goes_up_and_down_with_the_objects() {
 fn a_namespace_is_listed_without_its_neighbours() {
     let mut store: Store<Object> = Store::default();
     store.begin_list();
-    for (at, (namespace, name)) in [("a", "x"), ("ab", "x"), ("a", "y"), ("b", "x")]
-        .into_iter()
-        .enumerate()
-    {
+    for (at, (namespace, name)) in [("a", "x"), ("ab", "x"), ("a", "y"), ("b", "x")].into_iter().enumerate() {
         let text = format!(
             r#"{{"metadata":{{"namespace":"{namespace}","name":"{name}","resourceVersion":"{at}1","uid":"{}"}}}}"#,
             uid_of(u8::try_from(at).unwrap() + 1)
         );
         store.listed(serde_json::from_str(&text).unwrap());
     }
-    let keys: Vec<String> = store
-        .in_namespace("a")
-        .map(|object| object.key.to_string())
-        .collect();
+    let keys: Vec<String> = store.in_namespace("a").map(|object| object.key.to_string()).collect();
     assert_eq!(keys, ["a/x", "a/y"]);
 }
 
@@ -464,6 +393,9 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, 1..80)
 }
 
+/// Objects by name: incarnation and version.
+type Live = BTreeMap<u8, (u8, u64)>;
+
 /// A server with a history, a watch on it that may lag, and a store fed by both.
 #[derive(Default)]
 struct Model {
@@ -471,12 +403,12 @@ struct Model {
     version: u64,
     uids: u8,
     /// Live objects: name, uid, version.
-    live: BTreeMap<u8, (u8, u64)>,
+    live: Live,
     /// Events not delivered: name, uid, version, deleted.
     events: std::collections::VecDeque<(u8, u8, u64, bool)>,
     late: Vec<(u8, u8, u64)>,
     /// A list under way: its version, its content, acts until it is delivered.
-    listing: Option<(u64, BTreeMap<u8, (u8, u64)>, u8)>,
+    listing: Option<(u64, Live, u8)>,
     /// Our writes, by name: incarnation and version.
     written: BTreeMap<u8, (u8, u64)>,
     /// Incarnations that we deleted.
@@ -488,16 +420,9 @@ struct Model {
 impl Model {
     fn hear(&mut self, changes: Vec<Change<Object>>) {
         for change in changes {
-            let old = change
-                .old
-                .as_ref()
-                .map(|old| (old.uid, old.resource_version.clone()));
+            let old = change.old.as_ref().map(|old| (old.uid, old.resource_version.clone()));
             let name = change.object().unwrap().name().to_owned();
-            assert_eq!(
-                self.told.get(&name).cloned(),
-                old,
-                "a change tells the true old object"
-            );
+            assert_eq!(self.told.get(&name).cloned(), old, "a change tells the true old object");
             match change.new {
                 Some(new) => self.told.insert(name, (new.uid, new.resource_version.clone())),
                 None => self.told.remove(&name),
@@ -524,14 +449,8 @@ impl Model {
                         let answer = object(&name.to_string(), uid, version);
                         let changes = self.store.wrote(answer, Verdict::Inside, now);
                         self.hear(changes);
-                        let read = self
-                            .store
-                            .get(&key(&name.to_string()))
-                            .expect("we read what we wrote");
-                        assert!(
-                            read.resource_version.covers(&rv(version)),
-                            "we read what we wrote"
-                        );
+                        let read = self.store.get(&key(&name.to_string())).expect("we read what we wrote");
+                        assert!(read.resource_version.covers(&rv(version)), "we read what we wrote");
                         self.written.insert(name, (uid, version));
                     }
                     Some(false) => self.late.push((name, uid, version)),
@@ -559,8 +478,7 @@ impl Model {
             Act::Answer => {
                 if let Some((name, uid, version)) = self.late.pop() {
                     let changes =
-                        self.store
-                            .wrote(object(&name.to_string(), uid, version), Verdict::Inside, now);
+                        self.store.wrote(object(&name.to_string(), uid, version), Verdict::Inside, now);
                     self.hear(changes);
                 }
             }
@@ -580,17 +498,10 @@ impl Model {
         for (name, (uid, version)) in &self.written {
             match self.store.get(&key(&name.to_string())) {
                 Some(held) if held.uid == uid_of(*uid) => {
-                    assert!(
-                        held.resource_version.covers(&rv(*version)),
-                        "no going back behind our write"
-                    );
+                    assert!(held.resource_version.covers(&rv(*version)), "no going back behind our write");
                 }
                 // Something newer took its place, or nothing did: either way it must really be gone.
-                _ => assert_ne!(
-                    self.live.get(name).map(|(live, _)| live),
-                    Some(uid),
-                    "our write was lost"
-                ),
+                _ => assert_ne!(self.live.get(name).map(|(live, _)| live), Some(uid), "our write was lost"),
             }
         }
     }
@@ -604,8 +515,7 @@ impl Model {
             return;
         };
         let changes = if deleted {
-            self.store
-                .deleted(&uid_of(uid), &key(&name.to_string()), &rv(version))
+            self.store.deleted(&uid_of(uid), &key(&name.to_string()), &rv(version))
         } else {
             self.store.applied(object(&name.to_string(), uid, version))
         };
@@ -620,10 +530,7 @@ impl Model {
             let changes = self.store.listed(object(&name.to_string(), uid, at));
             self.hear(changes);
         }
-        let changes = self
-            .store
-            .end_list(&rv(version))
-            .expect("history only goes forwards");
+        let changes = self.store.end_list(&rv(version)).expect("history only goes forwards");
         self.hear(changes);
         self.events.retain(|(_, _, at, _)| *at > version);
     }

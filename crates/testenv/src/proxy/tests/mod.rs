@@ -6,6 +6,8 @@ mod server;
 mod survival;
 mod watches;
 
+use std::time::Duration;
+
 use http::header::{HeaderValue, USER_AGENT};
 use http_body_util::BodyExt;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -79,6 +81,12 @@ fn patches() -> Match {
     Match::verb(Verb::Patch).resource("configmaps").namespace("x").name("y")
 }
 
+/// A wait that fails instead of hanging.
+async fn in_time<T>(what: &str, wait: impl Future<Output = T>) -> T {
+    let done = tokio::time::timeout(Duration::from_secs(30), wait).await;
+    done.unwrap_or_else(|_| panic!("waited in vain for {what}"))
+}
+
 /// The lines of a streamed answer.
 struct Lines {
     body: kube::client::Body,
@@ -113,7 +121,11 @@ impl Lines {
 
     async fn expect(&mut self, lines: &[&str]) {
         for line in lines {
-            assert_eq!(self.next().await, Got::Line((*line).to_owned()));
+            assert_eq!(in_time(line, self.next()).await, Got::Line((*line).to_owned()));
         }
+    }
+
+    async fn expect_end(&mut self, end: Got) {
+        assert_eq!(in_time("the end of a watch", self.next()).await, end);
     }
 }

@@ -20,6 +20,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::certificates::Certificates;
+use super::in_time;
 use crate::proxy::tls;
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -92,7 +93,9 @@ impl ApiServer {
     }
 
     pub(super) async fn wait_for_writes(&self, count: usize) {
-        self.state.writes.subscribe().wait_for(|writes| writes.len() >= count).await.unwrap();
+        let mut writes = self.state.writes.subscribe();
+        let enough = writes.wait_for(|writes| writes.len() >= count);
+        in_time("writes", enough).await.unwrap();
     }
 
     pub(super) fn last_headers(&self) -> HeaderMap {
@@ -117,7 +120,7 @@ impl ApiServer {
         let watches = self.watches(resource);
         assert!(!watches.is_empty(), "nobody watches {resource}");
         for (_, sender) in watches {
-            sender.closed().await;
+            in_time("a watch to close", sender.closed()).await;
         }
     }
 

@@ -21,7 +21,7 @@ async fn the_proxy_survives_a_restart_of_the_api_server() {
     let port = rig.server.port();
 
     rig.server.stop();
-    assert_eq!(watch.next().await, Got::Broken(String::new()));
+    watch.expect_end(Got::Broken(String::new())).await;
     // The old socket may accept a last connection while the server's tasks are being dropped.
     while TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
         tokio::task::yield_now().await;
@@ -105,7 +105,7 @@ async fn dropping_the_proxy_closes_everything() {
     let address = rig.proxy.addr();
 
     drop(rig.proxy);
-    assert_eq!(watch.next().await, Got::Broken(String::new()));
+    watch.expect_end(Got::Broken(String::new())).await;
     rig.server.watches_closed("pods").await;
     assert!(request.await.unwrap().is_err());
     while TcpStream::connect(address).await.is_ok() {

@@ -75,7 +75,7 @@ async fn a_discarded_frozen_watch_is_cut() {
     fault.wait_for_hits(1).await.unwrap();
     rig.server.emit("pods", "one\n");
     fault.discard();
-    assert_eq!(watch.next().await, Got::Broken(String::new()));
+    watch.expect_end(Got::Broken(String::new())).await;
 }
 
 #[tokio::test]
@@ -85,7 +85,7 @@ async fn an_open_watch_is_cut_on_both_sides() {
     rig.server.emit("pods", "one\n");
     watch.expect(&["one"]).await;
     assert_eq!(rig.proxy.cut_watches(&of("pods")), 1);
-    assert_eq!(watch.next().await, Got::Broken(String::new()));
+    watch.expect_end(Got::Broken(String::new())).await;
     rig.server.watches_closed("pods").await;
     rig.proxy.wait_for_open_watches(&of("pods"), 0).await.unwrap();
     assert_eq!(rig.proxy.seen()[0].client, Delivery::Broken(200));
@@ -100,7 +100,7 @@ async fn a_watch_is_cut_after_exactly_so_many_events_and_the_next_one_is_whole()
     let mut watch = rig.watch("pods").await;
     rig.server.emit("pods", "one\ntwo\nthree\n");
     watch.expect(&["one", "two"]).await;
-    assert_eq!(watch.next().await, Got::Broken(String::new()));
+    watch.expect_end(Got::Broken(String::new())).await;
     assert_eq!(fault.hits(), 1);
     let mut again = rig.watch("pods").await;
     rig.server.emit("pods", "three\nfour\nfive\n");
@@ -112,7 +112,7 @@ async fn a_watch_can_be_cut_between_its_head_and_its_first_event() {
     let rig = Rig::start().await;
     rig.proxy.add(Fault::on(of("pods")).first().then(WatchFault::Cut));
     let mut watch = rig.watch("pods").await;
-    assert_eq!(watch.next().await, Got::Broken(String::new()));
+    watch.expect_end(Got::Broken(String::new())).await;
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn a_torn_event_arrives_by_half() {
     rig.server.emit("pods", "one\n");
     watch.expect(&["one"]).await;
     rig.server.emit("pods", "12345678\n");
-    assert_eq!(watch.next().await, Got::Broken("1234".to_owned()));
+    watch.expect_end(Got::Broken("1234".to_owned())).await;
 }
 
 #[tokio::test]
@@ -159,7 +159,7 @@ async fn a_watch_can_end_in_good_order() {
     let mut watch = rig.watch("pods").await;
     rig.server.emit("pods", "one\ntwo\n");
     watch.expect(&["one"]).await;
-    assert_eq!(watch.next().await, Got::End);
+    watch.expect_end(Got::End).await;
     rig.server.watches_closed("pods").await;
 }
 

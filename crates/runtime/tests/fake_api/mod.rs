@@ -1,0 +1,193 @@
+//! An API server that says what the test tells it to, in process: no socket, so a paused clock works.
+// A module of several test binaries, each of which uses its part; a test fails by panicking.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::unused_self)]
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::channel::{mpsc, oneshot};
+use futures::{SinkExt, StreamExt};
+use http::{Method, Request, Response, StatusCode};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use kube::client::Body;
+use serde_json::{Value, json};
+use tower::service_fn;
+use windlass_runtime::client::{Client, ClientOptions};
+
+type Chunk = Result<Frame<Bytes>, std::io::Error>;
+type Reply = Result<Response<StreamBody<mpsc::Receiver<Chunk>>>, std::io::Error>;
+
+/// The server's end: requests in the order they came.
+pub struct FakeApi {
+    requests: mpsc::UnboundedReceiver<Asked>,
+}
+
+/// One request, waiting for its answer.
+pub struct Asked {
+    pub method: Method,
+    pub target: String,
+    pub accept: String,
+    pub user_agent: String,
+    pub content_type: String,
+    pub body: Bytes,
+    reply: oneshot::Sender<Reply>,
+}
+
+/// A watch stream being answered.
+pub struct Stream {
+    chunks: mpsc::Sender<Chunk>,
+}
+
+/// A client and the server it talks to.
+pub fn fake_api() -> (Client, FakeApi) {
+    let (sender, requests) = mpsc::unbounded();
+    let service = service_fn(move |request: Request<Body>| {
+        let sender = sender.clone();
+        async move {
+            let (reply, answer) = oneshot::channel();
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await.map_err(std::io::Error::other)?.to_bytes();
+            let header = |name: http::HeaderName| {
+                parts.headers.get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
+            };
+            let asked = Asked {
+                accept: header(http::header::ACCEPT),
+                user_agent: header(http::header::USER_AGENT),
+                content_type: header(http::header::CONTENT_TYPE),
+                method: parts.method,
+                target: parts.uri.to_string(),
+                body,
+                reply,
+            };
+            sender.unbounded_send(asked).map_err(std::io::Error::other)?;
+            answer.await.map_err(std::io::Error::other)?
+        }
+    });
+    let kube = kube::Client::new(service, "default");
+    (Client::from_kube(kube, ClientOptions::default()).unwrap(), FakeApi { requests })
+}
+
+impl FakeApi {
+    /// The next request.
+    pub async fn next(&mut self) -> Asked {
+        self.requests.next().await.expect("a request")
+    }
+
+    /// Whether no request is waiting.
+    pub fn is_quiet(&mut self) -> bool {
+        self.requests.try_recv().is_err()
+    }
+
+    /// Answers a streamed list with these objects at this version, and leaves the watch open.
+    pub async fn stream_list(&mut self, version: u64, objects: &[Value]) -> Stream {
+        let asked = self.next().await;
+        assert!(asked.target.contains("sendInitialEvents=true"), "{}", asked.target);
+        assert!(asked.target.contains("resourceVersionMatch=NotOlderThan"), "{}", asked.target);
+        let mut stream = asked.stream();
+        for object in objects {
+            stream.event("ADDED", object).await;
+        }
+        stream.end_of_list(version).await;
+        stream
+    }
+
+    /// Answers a watch from this version.
+    pub async fn watch_from(&mut self, version: u64) -> Stream {
+        let asked = self.next().await;
+        assert!(asked.target.contains(&format!("resourceVersion={version}")), "{}", asked.target);
+        assert!(asked.target.contains("watch=true"), "{}", asked.target);
+        asked.stream()
+    }
+}
+
+impl Asked {
+    /// Answers with a body.
+    pub fn answer(self, status: u16, body: &Value) {
+        self.answer_with(status, &[], body);
+    }
+
+    /// Answers with headers and a body.
+    pub fn answer_with(self, status: u16, headers: &[(&str, &str)], body: &Value) {
+        let (mut chunks, receiver) = mpsc::channel(1);
+        chunks.try_send(Ok(Frame::data(Bytes::from(body.to_string())))).unwrap();
+        let mut answer = Response::builder().status(StatusCode::from_u16(status).unwrap());
+        for (name, value) in headers {
+            answer = answer.header(*name, *value);
+        }
+        let _ = self.reply.send(Ok(answer.body(StreamBody::new(receiver)).unwrap()));
+    }
+
+    /// Answers with a refusal.
+    pub fn refuse(self, status: u16, reason: &str, message: &str) {
+        let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status,
+            "reason": reason, "message": message});
+        self.answer(status, &body);
+    }
+
+    /// Does not answer: the connection breaks.
+    pub fn cut(self) {
+        self.fail(std::io::ErrorKind::ConnectionReset);
+    }
+
+    /// Does not answer: the connection fails like this.
+    pub fn fail(self, kind: std::io::ErrorKind) {
+        let _ = self.reply.send(Err(std::io::Error::from(kind)));
+    }
+
+    /// Answers 200 and leaves the stream open.
+    pub fn stream(self) -> Stream {
+        let (chunks, receiver) = mpsc::channel(64);
+        let _ = self.reply.send(Ok(Response::new(StreamBody::new(receiver))));
+        Stream { chunks }
+    }
+}
+
+impl Stream {
+    pub async fn event(&mut self, kind: &str, object: &Value) {
+        self.line(&format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")).await;
+    }
+
+    pub async fn bookmark(&mut self, version: u64) {
+        self.event("BOOKMARK", &json!({"metadata": {"resourceVersion": version.to_string()}})).await;
+    }
+
+    pub async fn end_of_list(&mut self, version: u64) {
+        let annotations = json!({"k8s.io/initial-events-end": "true"});
+        let metadata = json!({"resourceVersion": version.to_string(), "annotations": annotations});
+        self.event("BOOKMARK", &json!({"metadata": metadata})).await;
+    }
+
+    pub async fn line(&mut self, line: &str) {
+        self.chunks.send(Ok(Frame::data(Bytes::from(line.to_owned())))).await.expect("a reader");
+    }
+
+    /// The connection breaks.
+    pub async fn cut(mut self) {
+        let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+        self.chunks.send(Err(reset)).await.expect("a reader");
+    }
+
+    /// The server ends the stream.
+    pub fn close(self) {}
+
+    /// Waits until the other side has closed the stream.
+    pub async fn closed(&self) {
+        while !self.chunks.is_closed() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+/// A config map: its name, incarnation and version.
+pub fn config_map(name: &str, uid: u8, version: u64) -> Value {
+    let uid = uid_text(uid);
+    json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"namespace": "n", "name": name, "uid": uid, "resourceVersion": version.to_string(),
+            "labels": {"app": "web"}},
+        "data": {"version": version.to_string()}})
+}
+
+pub fn uid_text(uid: u8) -> String {
+    format!("{uid:02x}{uid:02x}{uid:02x}{uid:02x}-0000-0000-0000-000000000000")
+}

@@ -1,0 +1,147 @@
+//! Instances: those to start, and those that run.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::line::Reply;
+use crate::assets::Assets;
+use crate::dirs;
+use crate::error::{Error, Result};
+
+/// How to start a control plane that does not run yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The instance: those of one name share one control plane.
+    pub name: String,
+    /// The API server's port; 0 picks a free one.
+    pub port: u16,
+    /// How many KWOK nodes there are.
+    pub nodes: u16,
+    /// How long it stays after its last user.
+    pub linger: Duration,
+}
+
+impl Options {
+    /// The control plane that all tests of these binaries share. It lingers for a
+    /// minute, or as many seconds as `WINDLASS_TEST_LINGER` says.
+    pub fn shared(assets: &Assets) -> Self {
+        let name = format!("shared-{}", assets.id);
+        let chosen = std::env::var("WINDLASS_TEST_LINGER").ok().and_then(|seconds| seconds.parse().ok());
+        Self { name, port: 0, nodes: 3, linger: Duration::from_secs(chosen.unwrap_or(60)) }
+    }
+
+    /// A control plane of one's own, gone with its user.
+    pub fn private() -> Self {
+        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let name = format!("private-{}-{count}", std::process::id());
+        Self { name, port: 0, nodes: 3, linger: Duration::ZERO }
+    }
+
+    /// The one that `windlass up` runs.
+    pub fn up() -> Self {
+        Self { name: UP.to_owned(), port: 0, nodes: 3, linger: Duration::ZERO }
+    }
+}
+
+/// The name of the instance that `windlass up` runs.
+pub const UP: &str = "up";
+
+/// What a running control plane says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Facts {
+    /// The instance's name.
+    pub name: String,
+    /// Its directory, removed at the end.
+    pub dir: PathBuf,
+    /// The API server's address.
+    pub server: String,
+    /// A kubeconfig with all rights.
+    pub kubeconfig: PathBuf,
+    /// Certificates and keys of this instance.
+    pub pki: PathBuf,
+    /// The API server's audit log.
+    pub audit_log: PathBuf,
+    /// The components' binaries.
+    pub bin: PathBuf,
+    /// The API server's version.
+    pub version: String,
+    /// The supervisor's process.
+    pub pid: u32,
+}
+
+/// The state of an instance, as its supervisor reports it.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct Status {
+    /// What it is.
+    pub facts: Facts,
+    /// How many users it has now.
+    #[serde(default)]
+    pub users: u32,
+    /// Whether it stays without users (`windlass up --detach`).
+    #[serde(default)]
+    pub keep: bool,
+    /// Whether it is up.
+    #[serde(default)]
+    pub ready: bool,
+    /// Seconds since its start.
+    #[serde(default)]
+    pub seconds: u64,
+    /// The components' processes.
+    #[serde(default)]
+    pub pids: BTreeMap<String, u32>,
+}
+
+/// All instances of this user that answer.
+pub fn instances() -> Result<Vec<Status>> {
+    let run = dirs::run()?;
+    let mut found = Vec::new();
+    for entry in fs::read_dir(&run).map_err(Error::file(&run))?.flatten() {
+        if let Some(status) = status(&entry.path()) {
+            found.push(status);
+        }
+    }
+    found.sort_by(|a, b| a.facts.name.cmp(&b.facts.name));
+    Ok(found)
+}
+
+/// The instance of that name, if it runs.
+pub fn instance(name: &str) -> Result<Option<Status>> {
+    Ok(status(&dirs::run()?.join(name)))
+}
+
+/// The instance in `dir`, if it runs.
+pub fn status(dir: &Path) -> Option<Status> {
+    let stream = UnixStream::connect(socket(dir)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+    (&stream).write_all(b"{\"op\":\"status\"}\n").ok()?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).ok()?;
+    let status = serde_json::from_str::<Reply>(&line).ok()?.into_status();
+    Some(status)
+}
+
+/// Stops the instance in `dir`, whoever uses it, and waits until it has ended.
+pub fn shutdown(dir: &Path) -> Result<()> {
+    let Ok(mut stream) = UnixStream::connect(socket(dir)) else {
+        return Ok(());
+    };
+    stream.write_all(b"{\"op\":\"shutdown\"}\n").map_err(Error::file(socket(dir)))?;
+    // The end of the connection is the answer.
+    let _ = std::io::copy(&mut stream, &mut std::io::sink());
+    Ok(())
+}
+
+/// Where the supervisor of the instance in `dir` listens.
+pub(super) fn socket(dir: &Path) -> PathBuf {
+    dir.join("s")
+}
