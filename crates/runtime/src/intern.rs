@@ -8,13 +8,13 @@
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
-use std::collections::HashSet;
 use std::fmt;
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::hash::{BuildHasher as _, Hash, Hasher};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire};
 use std::sync::{Arc, LazyLock};
 
+use hashbrown::{DefaultHashBuilder, HashTable};
 use parking_lot::Mutex;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::{Serialize, Serializer};
@@ -39,57 +39,35 @@ struct Slot {
     /// How many `Str` point here. Kept beside `Arc`'s own count, because only a count that the
     /// table can re-check under its lock tells without a race that nobody uses the text any more.
     users: AtomicUsize,
+    /// The text's hash, so that it is computed once in a text's life.
+    hash: u64,
     text: Box<str>,
 }
 
 #[derive(Default)]
 struct Table {
-    hasher: RandomState,
-    shards: [Mutex<HashSet<ByText>>; SHARDS],
+    hasher: DefaultHashBuilder,
+    shards: [Mutex<HashTable<Arc<Slot>>>; SHARDS],
 }
-
-/// A slot in the table, found by its text.
-struct ByText(Arc<Slot>);
-
-impl Borrow<str> for ByText {
-    fn borrow(&self) -> &str {
-        &self.0.text
-    }
-}
-
-impl Hash for ByText {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.text.hash(state);
-    }
-}
-
-impl PartialEq for ByText {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.text == other.0.text
-    }
-}
-
-impl Eq for ByText {}
 
 impl Table {
-    fn shard(&self, text: &str) -> &Mutex<HashSet<ByText>> {
-        let hash = self.hasher.hash_one(text);
-        // Truncation is the point: any few bits of the hash choose a shard.
-        #[allow(clippy::cast_possible_truncation)]
-        &self.shards[hash as usize % SHARDS]
+    fn shard(&self, hash: u64) -> &Mutex<HashTable<Arc<Slot>>> {
+        // The table itself goes by the lowest and the highest bits: these are neither.
+        &self.shards[(hash >> 32) as usize % SHARDS]
     }
 }
 
 impl Str {
     /// The interned form of `text`.
     pub fn new(text: &str) -> Self {
-        let mut shard = TABLE.shard(text).lock();
-        if let Some(slot) = shard.get(text) {
-            slot.0.users.fetch_add(1, AcqRel);
-            return Self(Arc::clone(&slot.0));
+        let hash = TABLE.hasher.hash_one(text);
+        let mut shard = TABLE.shard(hash).lock();
+        if let Some(slot) = shard.find(hash, |slot| *slot.text == *text) {
+            slot.users.fetch_add(1, AcqRel);
+            return Self(Arc::clone(slot));
         }
-        let slot = Arc::new(Slot { users: AtomicUsize::new(1), text: text.into() });
-        shard.insert(ByText(Arc::clone(&slot)));
+        let slot = Arc::new(Slot { users: AtomicUsize::new(1), hash, text: text.into() });
+        shard.insert_unique(hash, Arc::clone(&slot), |slot| slot.hash);
         Self(slot)
     }
 
@@ -111,12 +89,12 @@ impl Drop for Str {
         if self.0.users.fetch_sub(1, AcqRel) != 1 {
             return;
         }
-        let mut shard = TABLE.shard(&self.0.text).lock();
+        let mut shard = TABLE.shard(self.0.hash).lock();
         // Between the count and the lock, `new` may have handed the text out again.
         if self.0.users.load(Acquire) == 0 {
             // Another slot may already hold this text: remove only our own.
-            if shard.get(&*self.0.text).is_some_and(|found| Arc::ptr_eq(&found.0, &self.0)) {
-                shard.remove(&*self.0.text);
+            if let Ok(found) = shard.find_entry(self.0.hash, |found| Arc::ptr_eq(found, &self.0)) {
+                found.remove();
             }
         }
     }
@@ -249,7 +227,8 @@ mod tests {
 
     /// Present in the table? (Other tests intern too, so counts are not comparable.)
     fn is_interned(text: &str) -> bool {
-        TABLE.shard(text).lock().contains(text)
+        let hash = TABLE.hasher.hash_one(text);
+        TABLE.shard(hash).lock().find(hash, |slot| *slot.text == *text).is_some()
     }
 
     #[test]

@@ -34,6 +34,9 @@ pub(crate) struct Store<S> {
     objects: BTreeMap<ObjectKey, Entry<S>>,
     /// Objects that must not come back, by incarnation.
     tombstones: HashMap<Uid, Tombstone>,
+    /// Names that our writes have emptied, with the version they emptied them at: until the watch has passed it, what it
+    /// brings under that name is older, be it an incarnation that we never knew.
+    emptied: HashMap<ObjectKey, ResourceVersion>,
     indexes: Indexes<S>,
     /// Everything up to this version has been seen, by list or watch.
     watched: ResourceVersion,
@@ -73,6 +76,7 @@ impl<S> Default for Store<S> {
         Self {
             objects: BTreeMap::new(),
             tombstones: HashMap::new(),
+            emptied: HashMap::new(),
             indexes: Indexes::default(),
             watched: ResourceVersion::default(),
             lists: 0,
@@ -165,6 +169,7 @@ impl<S: Shape> Store<S> {
             self.watched = ResourceVersion::default();
             self.distrust = true;
             self.tombstones.clear();
+            self.emptied.clear();
             return Err(WentBackwards);
         }
         let list = self.lists;
@@ -236,6 +241,7 @@ impl<S: Shape> Store<S> {
                 End::Left(at) => !version.covers(at),
             });
         }
+        self.emptied.retain(|_, at| !version.covers(at));
     }
 
     /// Forgets deletions that nothing confirmed for a long time.
@@ -266,6 +272,7 @@ impl<S: Shape> Store<S> {
                     meta.resource_version.supersedes(&entry.object.meta().resource_version)
                 });
                 let change = if outdated { self.take(&meta.key, Origin::Write) } else { None };
+                self.emptied.insert(meta.key.clone(), meta.resource_version.clone());
                 let end = End::Left(meta.resource_version.clone());
                 self.bury(meta.uid, end, now);
                 change.into_iter().collect()
@@ -277,6 +284,9 @@ impl<S: Shape> Store<S> {
     pub(crate) fn wrote_gone(&mut self, uid: Uid, key: &ObjectKey, now: Instant) -> Vec<Change<S>> {
         let known = self.objects.get(key).is_some_and(|entry| entry.object.meta().uid == uid);
         let change = if known { self.take(key, Origin::Write) } else { None };
+        if let Some(old) = change.as_ref().and_then(|change| change.old.as_ref()) {
+            self.emptied.insert(key.clone(), old.meta().resource_version.clone());
+        }
         self.bury(uid, End::Gone, now);
         change.into_iter().collect()
     }
@@ -296,6 +306,9 @@ impl<S: Shape> Store<S> {
             Some(End::Gone) => return Vec::new(),
             Some(End::Left(at)) if !meta.resource_version.supersedes(at) => return Vec::new(),
             _ => {}
+        }
+        if self.emptied.get(&meta.key).is_some_and(|at| !meta.resource_version.supersedes(at)) {
+            return Vec::new();
         }
         let old = match self.objects.get(&meta.key) {
             Some(entry) => {

@@ -35,6 +35,7 @@ use self::signals::Signals;
 pub use self::stop::{Stop, Stopper};
 use crate::cache::{Cache, SyncState};
 use crate::controller::{Controller, Followed};
+use crate::leader::Election;
 use crate::metrics::Metrics;
 
 /// What a stage gets to stop when the stages above it have used up the grace time: a lease must be released, a last
@@ -214,6 +215,12 @@ impl Manager {
         self.add(Stage::Controllers, part.on_failure(OnFailure::Restart))?;
         self.readiness.check(format!("caches of {name}"), move || follows.iter().fold(Health::Ready, worse));
         Ok(())
+    }
+
+    /// Adds the election: controllers run while this process leads, and a lost lease stops the process at once.
+    pub fn election(&mut self, election: Election) -> Result<(), DuplicateName> {
+        election.show_in(&self.metrics);
+        self.add(Stage::Election, election.into_part())
     }
 
     /// Runs until SIGTERM or SIGINT, or until a part fails for good. A second signal ends the process at once, with

@@ -393,6 +393,21 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, 1..80)
 }
 
+#[test]
+fn an_older_incarnation_does_not_come_back_after_its_successor_was_deleted() {
+    let now = Instant::now();
+    let mut store = Store::default();
+    store.begin_list();
+    store.end_list(&rv(0)).unwrap();
+    // The watch lags: it has shown neither the first incarnation nor its end.
+    store.wrote(object("a", 2, 6), Verdict::Inside, now);
+    store.wrote_gone(uid_of(2), &key("a"), now);
+    assert!(store.applied(object("a", 1, 2)).is_empty());
+    assert!(store.get(&key("a")).is_none());
+    // What comes after our write is news.
+    assert_eq!(store.applied(object("a", 3, 8)).len(), 1);
+}
+
 /// Objects by name: incarnation and version.
 type Live = BTreeMap<u8, (u8, u64)>;
 

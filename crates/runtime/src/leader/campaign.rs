@@ -1,0 +1,293 @@
+//! One candidate from start to end: waits, leads while the work runs, releases.
+//!
+//! It does what the [protocol](super::protocol) decides, and nothing else.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use jiff::Timestamp;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::lock::{Lock, Refusal};
+use super::protocol::{Failed, Loss, Protocol, Step, Write};
+use super::record::Found;
+use super::standing::{Stand, Standing};
+use super::times::Times;
+use crate::jitter::chance;
+use crate::manager::Stop;
+
+/// The pause before a watch that failed is opened again. Looking goes on meanwhile, so it is no hurry.
+const WATCH_AGAIN: Duration = Duration::from_secs(30);
+
+/// The lease was lost, and the work was dropped.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LeaseLost {
+    /// No renewal worked in time.
+    #[error(
+        "the lease {lease} could not be renewed for {renew_deadline:?} ({why}); all work that needs it was stopped, \
+         because another may lead soon"
+    )]
+    Deadline {
+        /// Namespace and name of the Lease.
+        lease: String,
+        /// For how long.
+        renew_deadline: Duration,
+        /// The last failure.
+        why: String,
+    },
+    /// Somebody else wrote himself into the Lease while we held it.
+    #[error(
+        "the lease {lease} was taken by {holder:?} while it was held here; all work that needs it was stopped; \
+         somebody changed the Lease by hand, or candidates have different times"
+    )]
+    Taken {
+        /// Namespace and name of the Lease.
+        lease: String,
+        /// Who has it now; empty: nobody.
+        holder: String,
+    },
+}
+
+pub(super) struct Campaign<'a, L> {
+    pub(super) lock: &'a L,
+    pub(super) lease: String,
+    pub(super) times: Times,
+    pub(super) protocol: Protocol,
+    pub(super) stand: Stand<'a>,
+    /// The last failure, to be said once and when the lease is lost.
+    last_failure: Option<String>,
+}
+
+impl<'a, L: Lock> Campaign<'a, L> {
+    pub(super) fn new(lock: &'a L, lease: String, me: String, times: Times, stand: Stand<'a>) -> Self {
+        let protocol = Protocol::new(me, times, Instant::now());
+        Self { lock, lease, times, protocol, stand, last_failure: None }
+    }
+
+    /// See [`Election::lead`](super::Election::lead).
+    pub(super) async fn run<T, W: Future<Output = T>>(
+        mut self,
+        stop: &Stop,
+        work: impl FnOnce() -> W,
+    ) -> Result<Option<T>, LeaseLost> {
+        if !self.stand_by(stop).await {
+            self.release().await;
+            return Ok(None);
+        }
+        self.stand.take(Standing::Leading);
+        tracing::info!(lease = self.lease, "this process leads");
+        let ended = {
+            let mut work = pin!(work());
+            tokio::select! {
+                // The lease first: work that is ready does not run without it.
+                biased;
+                loss = self.keep() => Err(loss),
+                done = &mut work => Ok(done),
+            }
+            // Here the work is dropped, so that nothing of it runs when others hear of its end.
+        };
+        match ended {
+            Ok(done) => {
+                self.release().await;
+                Ok(Some(done))
+            }
+            Err(loss) => {
+                self.stand.take(Standing::Ended);
+                let error = self.explain(loss);
+                tracing::error!(%error, "this process leads no more");
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits until we lead; `false` if told to stop before.
+    async fn stand_by(&mut self, stop: &Stop) -> bool {
+        let mut watch = Watch::default();
+        while !self.protocol.leads() {
+            match self.protocol.decide(Instant::now(), Timestamp::now()) {
+                Step::Read => {
+                    // Either there is no watch, or it did not tell what it should have.
+                    watch.close(&mut self.protocol);
+                    tokio::select! {
+                        biased;
+                        () = stop.requested() => return false,
+                        () = self.read() => {}
+                    }
+                }
+                // Not cut off by a stop: what was acquired must be released. It has its own deadline.
+                Step::Write(write) => self.write(write).await,
+                Step::Wait(until) => {
+                    watch.open(self.lock, &mut self.protocol);
+                    tokio::select! {
+                        biased;
+                        () = stop.requested() => return false,
+                        heard = watch.next(&mut self.protocol) => match heard {
+                            Some(Ok(found)) => self.saw(found),
+                            Some(Err(why)) => tracing::debug!(lease = self.lease, %why, "looking instead"),
+                            None => {}
+                        },
+                        () = sleep_until(until) => {}
+                    }
+                }
+                // Only who leads can lose.
+                Step::Lost(_) => return false,
+            }
+            if stop.is_requested() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Keeps the lease until it is lost. Cancel safe: a renewal that is cut off counts as not known.
+    async fn keep(&mut self) -> Loss {
+        loop {
+            match self.protocol.decide(Instant::now(), Timestamp::now()) {
+                Step::Read => self.read().await,
+                Step::Write(write) => {
+                    self.write(write).await;
+                    if self.protocol.version().is_none() {
+                        self.stand.slow_path();
+                    }
+                }
+                Step::Wait(until) => sleep_until(until).await,
+                Step::Lost(loss) => return loss,
+            }
+        }
+    }
+
+    /// Gives the lease back, so that a successor need not wait. Does what it can within one request's deadline.
+    async fn release(&mut self) {
+        self.stand.take(Standing::Ended);
+        let deadline = Instant::now() + self.times.request_deadline();
+        let release = async {
+            while let Some(step) = self.protocol.release(Instant::now(), Timestamp::now()) {
+                match step {
+                    Step::Write(write) => self.write(write).await,
+                    Step::Wait(until) => sleep_until(until).await,
+                    Step::Read | Step::Lost(_) => self.read().await,
+                }
+            }
+        };
+        if timeout_at(deadline, release).await.is_err() {
+            tracing::warn!(
+                lease = self.lease,
+                "the lease could not be released; a successor waits until it expires"
+            );
+        }
+    }
+
+    async fn read(&mut self) {
+        let sent = Instant::now();
+        match timeout_at(self.deadline(sent), self.lock.read()).await {
+            Ok(Ok(found)) => self.saw(found),
+            Ok(Err(refusal)) => self.failed(&refusal, sent),
+            Err(_) => self.failed(&self.no_answer("read"), sent),
+        }
+    }
+
+    async fn write(&mut self, write: Write) {
+        let sent = Instant::now();
+        self.protocol.sending();
+        match timeout_at(self.deadline(sent), self.lock.write(&write)).await {
+            Ok(Ok(found)) => {
+                self.last_failure = None;
+                self.protocol.wrote(found, sent, Instant::now());
+            }
+            Ok(Err(refusal)) => self.failed(&refusal, sent),
+            Err(_) => self.failed(&self.no_answer("written"), sent),
+        }
+    }
+
+    /// When to give up on a request: in time for another, and not after the lease is lost anyway.
+    fn deadline(&self, now: Instant) -> Instant {
+        let deadline = now + self.times.request_deadline();
+        self.protocol.deadline().map_or(deadline, |lost| deadline.min(lost))
+    }
+
+    fn saw(&mut self, found: Option<Found>) {
+        let before = self.protocol.holder().map(str::to_owned);
+        self.protocol.saw(found, Instant::now(), self.pause());
+        let holder = self.protocol.holder();
+        if !self.protocol.leads() && holder != before.as_deref() {
+            if let Some(holder) = holder {
+                tracing::info!(lease = self.lease, holder, "another process leads");
+            }
+            self.stand.take(Standing::Standby { leader: holder.map(str::to_owned) });
+        }
+    }
+
+    fn failed(&mut self, refusal: &Refusal, sent: Instant) {
+        self.protocol.failed(&refusal.failed, sent, Instant::now(), self.pause());
+        if refusal.failed == Failed::Unknown {
+            self.note(refusal);
+        } else {
+            tracing::debug!(lease = self.lease, %refusal, "somebody else wrote the lease");
+        }
+    }
+
+    /// Says a failure once, not every two seconds.
+    fn note(&mut self, refusal: &Refusal) {
+        if self.last_failure.as_ref() != Some(&refusal.message) {
+            tracing::warn!(lease = self.lease, %refusal, "a request for the lease failed, and is tried again");
+            self.last_failure = Some(refusal.message.clone());
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        if self.protocol.leads() { self.times.retry_period } else { self.times.spread_retry(chance()) }
+    }
+
+    fn no_answer(&self, what: &str) -> Refusal {
+        let message = format!("the Lease {} could not be {what} in time", self.lease);
+        Refusal { failed: Failed::Unknown, message }
+    }
+
+    fn explain(&self, loss: Loss) -> LeaseLost {
+        let lease = self.lease.clone();
+        match loss {
+            Loss::Deadline => LeaseLost::Deadline {
+                lease,
+                renew_deadline: self.times.renew_deadline,
+                why: self.last_failure.clone().unwrap_or_else(|| "no answer in time".to_owned()),
+            },
+            Loss::Taken(holder) => LeaseLost::Taken { lease, holder },
+        }
+    }
+}
+
+/// What tells a standby of changes. Only a help: without it, a standby looks by itself.
+#[derive(Default)]
+struct Watch {
+    changes: Option<BoxStream<'static, Result<Option<Found>, Refusal>>>,
+    not_before: Option<Instant>,
+}
+
+impl Watch {
+    fn open(&mut self, lock: &impl Lock, protocol: &mut Protocol) {
+        let due = self.not_before.is_none_or(|at| at <= Instant::now());
+        if self.changes.is_none() && due {
+            self.changes = Some(lock.changes(protocol.version()));
+            self.not_before = Some(Instant::now() + WATCH_AGAIN.mul_f64(1.0 + chance()));
+        }
+    }
+
+    /// The next change; an error or `None` when there will be none for a while. Waits for ever where there is no watch.
+    /// Cancel safe.
+    async fn next(&mut self, protocol: &mut Protocol) -> Option<Result<Option<Found>, Refusal>> {
+        let Some(changes) = &mut self.changes else { return std::future::pending().await };
+        let heard = changes.next().await;
+        match &heard {
+            Some(Ok(_)) => protocol.watched(true),
+            Some(Err(_)) | None => self.close(protocol),
+        }
+        heard
+    }
+
+    fn close(&mut self, protocol: &mut Protocol) {
+        self.changes = None;
+        protocol.watched(false);
+    }
+}
