@@ -180,7 +180,11 @@ async fn after_cuts_errors_and_restarts_the_cache_equals_the_server_and_all_was_
             .map(|(name, _)| name)
             .collect();
         let never = last.keys().filter(|name| !sightings.contains_key(**name)).count();
-        if behind.is_empty() && never == 0 { Ok(()) } else { Err(format!("{never} never seen, behind: {behind:?}")) }
+        if behind.is_empty() && never == 0 {
+            Ok(())
+        } else {
+            Err(format!("{never} never seen, behind: {behind:?}"))
+        }
     })
     .await?;
     stopper.request();
