@@ -7,6 +7,8 @@
 //! Numbers belong here and not into tests: a test that asserts a time fails on a busy
 //! machine. Each workload checks that what it measured is also right.
 
+#![allow(clippy::cast_precision_loss)] // figures of a few digits: a double holds them
+
 mod decode;
 mod fixture;
 mod idle;
