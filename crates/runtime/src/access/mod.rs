@@ -216,8 +216,7 @@ impl Access {
 
     /// A leader is elected by this Lease.
     pub fn elects(self, lease: &ObjectKey) -> Self {
-        let verbs = FOLLOW.into_iter().chain([Verb::Create, Verb::Update, Verb::Patch]);
-        self.named::<Lease>(lease, verbs)
+        self.named::<Lease>(lease, FOLLOW.into_iter().chain([Verb::Create, Verb::Patch]))
     }
 
     /// Webhook certificates are kept in this Secret.

@@ -131,7 +131,7 @@ mod tests {
                 "admissionregistration.k8s.io: validatingwebhookconfigurations [shop]: get,list,watch,patch",
                 "apiextensions.k8s.io: customresourcedefinitions [games.example.com]: get,list,watch,patch",
                 "coordination.k8s.io: leases: create",
-                "coordination.k8s.io: leases [shop-leader]: get,list,watch,update,patch",
+                "coordination.k8s.io: leases [shop-leader]: get,list,watch,patch",
             ]
         );
         let all = access.watches::<Secret>();
@@ -164,7 +164,7 @@ mod tests {
         let maps = vec![": configmaps: get,list,watch".to_owned()];
         let lease = vec![
             "coordination.k8s.io: leases: create".to_owned(),
-            "coordination.k8s.io: leases [leader]: get,list,watch,update,patch".to_owned(),
+            "coordination.k8s.io: leases [leader]: get,list,watch,patch".to_owned(),
         ];
         assert_eq!(found, [("a", maps.clone()), ("b", maps), ("ops", lease)]);
     }
