@@ -1,7 +1,7 @@
 //! `windlass up` and `windlass down`.
 
 use std::env;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::time::Instant;
 
@@ -35,12 +35,11 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 /// Held while `up` starts or runs in the foreground. The kernel lets go with us.
 fn take_turn() -> Result<Option<File>, Failure> {
     let path = dirs::run()?.join("up.turn");
-    let name = |error: std::io::Error| Failure::Environment(format!("{}: {error}", path.display()));
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(name)?;
+    let file = dirs::lock_file(&path)?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(name(error)),
+        Err(TryLockError::Error(error)) => Err(Failure::Environment(format!("{}: {error}", path.display()))),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -46,6 +46,12 @@ fn run_in(chosen: Option<OsString>, runtime: Option<OsString>, temp: &Path, user
         .flatten()
         .find(short)
         .unwrap_or_else(|| PathBuf::from(format!("/tmp/windlass-{user}")))
+}
+
+/// Opens a file that is there to be locked, made if need be. What is locked is let go
+/// by the kernel with the process, so no lock is ever stale.
+pub fn lock_file(path: &Path) -> Result<File> {
+    OpenOptions::new().create(true).truncate(false).write(true).open(path).map_err(Error::file(path))
 }
 
 /// The user's number; the owner of our own `/proc` entry, since asking the system

@@ -2,7 +2,7 @@
 //! cluster its user named.
 
 use std::env;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -275,12 +275,7 @@ fn decide_cluster(context: Option<String>, existing: Option<&str>) -> Result<Opt
 /// Waits until no other private control plane runs.
 fn take_turn() -> Result<File> {
     let path: PathBuf = dirs::run()?.join("private.turn");
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(Error::file(&path))?;
+    let file = dirs::lock_file(&path)?;
     file.lock().map_err(Error::file(&path))?;
     Ok(file)
 }

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 use std::env;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::module;
+use crate::dirs;
 use crate::error::{Error, Result};
 use crate::progress::Reporter;
 
@@ -87,12 +88,7 @@ fn put_in_place(staged: &Path, target: &Path) -> Result<()> {
 fn lock(cache: &Path, reporter: &Reporter) -> Result<File> {
     fs::create_dir_all(cache).map_err(Error::file(cache))?;
     let path = cache.join("build.lock");
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(Error::file(&path))?;
+    let file = dirs::lock_file(&path)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
