@@ -3,6 +3,8 @@
 
 mod live;
 
+use std::time::Duration;
+
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -12,6 +14,7 @@ use serde_json::{Value, json};
 use windlass_runtime::cache::{Cache, Full, MetadataOnly, Selection};
 use windlass_runtime::client::{Apply, Client, ClientOptions, Delete, Deletion, Evict, Failure, Patch};
 use windlass_runtime::meta::{Keep, Uid};
+use windlass_testenv::proxy::{Answer, Fault, Match, Verb};
 use windlass_testenv::{Story, TestEnv, eventually, or_not_run};
 
 #[tokio::test]
@@ -36,6 +39,26 @@ async fn an_apply_that_only_creates_is_told_from_one_that_only_updates() -> Resu
     assert_eq!(objects.delete(&key, &Delete::incarnation(uid.parse()?)).await?, Deletion::Done);
     let refused = objects.apply(&key, &with("uid", &uid), &apply).await.unwrap_err();
     assert_eq!(*refused.failure(), Failure::Conflict, "{refused}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_throttled_write_comes_back_when_it_is_told_to_and_is_sent_once() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let live = Live::new(&env, "throttled").await?;
+    let throttled = live.proxy.add(
+        Fault::on(Match::verb(Verb::Create)).times(2).then(Answer::too_many_requests(Duration::from_secs(1))),
+    );
+    let mark = env.requests()?.mark()?;
+    live.client.objects::<ConfigMap>().create(&live.key("a"), &config_map("a", "1")).await?;
+    assert_eq!(throttled.hits(), 2);
+    let codes: Vec<(u16, u64)> =
+        live.client.stats().requests().into_iter().map(|(_, code, count)| (code, count)).collect();
+    assert_eq!(codes, [(201, 1), (429, 2)], "what was tried is counted");
+    let created = env.requests()?.since(mark)?.resource("configmaps").verb("create");
+    let ours = created
+        .filter(|request| request.name == "a" && live.key("a").namespace() == Some(&*request.namespace));
+    assert_eq!(ours.count(), 1, "{created}");
     Ok(())
 }
 

@@ -122,6 +122,7 @@ async fn two_controllers_share_one_watch_and_it_ends_with_the_last() -> Result<(
     let namespace = env.namespace("shared").await?;
     let user = namespace.client_for("shared", &Rules::everything()).await?;
     let proxy = env.fault_proxy().await?;
+    let mark = env.requests()?.mark()?;
     let client = client(user.config_through(&proxy.url())?)?;
     let watched = cache(&client);
     let selection = Selection::all().in_namespace(namespace.name());
@@ -143,8 +144,9 @@ async fn two_controllers_share_one_watch_and_it_ends_with_the_last() -> Result<(
     one.at_least(&key, 1).await?;
     two.at_least(&key, 1).await?;
     let configs = Match::watches().resource("configmaps");
-    let begun = proxy.seen().into_iter().filter(|seen| configs.matches(&seen.request)).count();
-    assert_eq!((begun, proxy.open_watches(&configs)), (1, 1));
+    let requests = env.requests()?.since(mark)?.by_user(user.name());
+    assert_eq!(requests.resource("configmaps").verb("watch").count(), 1, "{requests}");
+    assert_eq!(proxy.open_watches(&configs), 1);
     running.stop().await?;
     eventually("the watch ends", || async {
         match proxy.open_watches(&configs) {
