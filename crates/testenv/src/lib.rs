@@ -38,7 +38,8 @@
 //!
 //! # What it does not do
 //!
-//! Nothing runs in the pods: no probes, no commands, no logs, no network. A Service
+//! Nothing runs in the pods: no probes, no logs, no network, and no commands (but for
+//! [`exec`](control_plane::Options::exec), if it is asked for). A Service
 //! has an address, and nobody answers there; webhooks are reached by URL on
 //! 127.0.0.1. Only Linux is supported: the supervisor relies on the kernel to end
 //! its children when it is killed.

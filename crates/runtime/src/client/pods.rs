@@ -94,7 +94,7 @@ pub struct ExecOutput {
     pub stdout: Vec<u8>,
     /// What it complained about.
     pub stderr: Vec<u8>,
-    /// How it ended; 0 is success. -1 where the server did not say.
+    /// How it ended; 0 is success.
     pub code: i32,
 }
 
@@ -194,7 +194,8 @@ impl Client {
         let ((), output, status) = join3(feed, read, ended).await;
         let (stdout, stderr) = output.map_err(|error| broke(root_cause(&error)))?;
         process.join().await.map_err(|error| broke(root_cause(&error)))?;
-        Ok(ExecOutput { stdout, stderr, code: exit_code(status.as_ref()) })
+        let code = exit_code(status.as_ref()).map_err(broke)?;
+        Ok(ExecOutput { stdout, stderr, code })
     }
 }
 
@@ -206,11 +207,13 @@ async fn read_all(stream: Option<impl AsyncRead + Unpin>) -> std::io::Result<Vec
     Ok(read)
 }
 
-/// The exit code, which the server tells as a cause of a failure.
-fn exit_code(status: Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::Status>) -> i32 {
-    let Some(status) = status else { return -1 };
+/// The exit code, which the server tells as a cause of a failure. A failure without one is not the command's.
+fn exit_code(status: Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::Status>) -> Result<i32, String> {
+    let Some(status) = status else {
+        return Err("the connection ended before the command did".to_owned());
+    };
     if status.status.as_deref() == Some("Success") {
-        return 0;
+        return Ok(0);
     }
     let causes = status.details.as_ref().and_then(|details| details.causes.as_ref());
     causes
@@ -218,7 +221,7 @@ fn exit_code(status: Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::Sta
         .flatten()
         .find(|cause| cause.reason.as_deref() == Some("ExitCode"))
         .and_then(|cause| cause.message.as_deref()?.parse().ok())
-        .unwrap_or(-1)
+        .ok_or_else(|| status.message.clone().unwrap_or_else(|| "the command could not be run".to_owned()))
 }
 
 #[cfg(test)]
@@ -228,13 +231,16 @@ mod tests {
     #[test]
     fn the_exit_code_is_found_in_the_status() {
         let code = |text: &str| exit_code(Some(&serde_json::from_str(text).unwrap()));
-        assert_eq!(code(r#"{"status":"Success"}"#), 0);
+        assert_eq!(code(r#"{"status":"Success"}"#), Ok(0));
         assert_eq!(
             code(r#"{"status":"Failure","details":{"causes":[{"reason":"ExitCode","message":"3"}]}}"#),
-            3
+            Ok(3)
         );
-        assert_eq!(code(r#"{"status":"Failure"}"#), -1);
-        assert_eq!(exit_code(None), -1);
+        assert_eq!(
+            code(r#"{"status":"Failure","message":"no such container"}"#),
+            Err("no such container".to_owned())
+        );
+        assert!(exit_code(None).is_err());
     }
 
     #[test]

@@ -72,13 +72,17 @@ func (p *plane) bringUp(ctx context.Context) error {
 	p.mu.Unlock()
 	p.report("kube-apiserver " + version + " is ready")
 
+	kwok, err := p.kwokFlags(pki)
+	if err != nil {
+		return err
+	}
 	for _, next := range []struct {
 		name  string
 		flags []string
 	}{
 		{"kube-controller-manager", p.managerFlags(pki, manager)},
 		{"kube-scheduler", p.schedulerFlags(scheduler)},
-		{"kwok", p.kwokFlags()},
+		{"kwok", kwok},
 	} {
 		if err := p.start(next.name, next.flags...); err != nil {
 			return err
@@ -127,11 +131,26 @@ func (p *plane) prepare() (*authority, error) {
 	if err := os.WriteFile(p.path("audit-policy.yaml"), auditPolicy, 0o600); err != nil {
 		return nil, err
 	}
-	stages, err := stageFile()
+	stages, err := p.kwokConfig()
 	if err != nil {
 		return nil, err
 	}
 	return pki, os.WriteFile(p.path("stages.yaml"), stages, 0o600)
+}
+
+// kwokConfig is what KWOK does with objects and, if asked for, with commands: they get a directory of their own.
+func (p *plane) kwokConfig() ([]byte, error) {
+	documents := stageObjects()
+	if p.Exec {
+		room := p.path("exec")
+		if err := os.MkdirAll(room, 0o700); err != nil {
+			return nil, err
+		}
+		exec := object("kwok.x-k8s.io/v1alpha1", "ClusterExec", map[string]any{"name": "here"})
+		exec["spec"] = map[string]any{"execs": []any{map[string]any{"local": map[string]any{"workDir": room}}}}
+		documents = append(documents, exec)
+	}
+	return encodeDocuments(documents)
 }
 
 func (p *plane) kubeconfig(who string) string {
@@ -196,6 +215,7 @@ func (p *plane) apiServerFlags(pki *authority, etcd string, port int) []string {
 		"--service-cluster-ip-range=10.0.0.0/16", // a /24 holds too few Services for scale tests
 		"--allow-privileged=true",
 		"--endpoint-reconciler-type=none",
+		"--kubelet-preferred-address-types=InternalIP", // nodes' names do not resolve
 		"--profiling=false",
 		// OpenShift has it on: only with it is generated RBAC proven sufficient.
 		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
@@ -238,8 +258,8 @@ func (p *plane) schedulerFlags(port int) []string {
 	}
 }
 
-func (p *plane) kwokFlags() []string {
-	return []string{
+func (p *plane) kwokFlags(pki *authority) ([]string, error) {
+	flags := []string{
 		"--kubeconfig=" + p.kubeconfig("kwok"),
 		"--config=" + p.path("stages.yaml"),
 		"--manage-all-nodes=true",
@@ -247,6 +267,19 @@ func (p *plane) kwokFlags() []string {
 		"--node-ip=127.0.0.1",
 		"--cidr=10.244.0.0/16",
 	}
+	if !p.Exec {
+		return flags, nil
+	}
+	port, err := quietPort()
+	if err != nil {
+		return nil, err
+	}
+	return append(flags,
+		fmt.Sprintf("--server-address=127.0.0.1:%d", port),
+		fmt.Sprintf("--node-port=%d", port),
+		"--tls-cert-file="+pki.path("proxy.crt"),
+		"--tls-private-key-file="+pki.path("proxy.key"),
+	), nil
 }
 
 // waitHTTP waits until url answers 200.

@@ -1,7 +1,10 @@
 package supervise
 
 import (
+	"errors"
 	"fmt"
+	"net"
+	"os"
 	"syscall"
 )
 
@@ -35,4 +38,20 @@ func reservePort(want int) (int, error) {
 		return 0, err
 	}
 	return name.(*syscall.SockaddrInet4).Port, nil
+}
+
+// quietPort finds a port for a program that cannot share one with our reservation. It is below the range that
+// outgoing connections are given, so only somebody who wants this very port could take it meanwhile; where
+// supervisors begin to look depends on their process, so that two of them do not meet.
+func quietPort() (int, error) {
+	const first, count = 20000, 12000
+	for i := range count {
+		port := first + (os.Getpid()*37+i)%count
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		return port, listener.Close()
+	}
+	return 0, errors.New("no port between 20000 and 32000 is free on 127.0.0.1")
 }

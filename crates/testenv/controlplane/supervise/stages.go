@@ -192,6 +192,9 @@ const nodeStatus = `conditions:
 addresses:
 - {type: InternalIP, address: 127.0.0.1}
 - {type: Hostname, address: {{ .metadata.name | Quote }}}
+{{ with NodePort }}
+daemonEndpoints: {kubeletEndpoint: {Port: {{ . }}}}
+{{ end }}
 allocatable: {cpu: "1000", memory: 1Ti, ephemeral-storage: 1Ti, pods: "100000"}
 capacity: {cpu: "1000", memory: 1Ti, ephemeral-storage: 1Ti, pods: "100000"}
 nodeInfo: {architecture: amd64, operatingSystem: linux, osImage: KWOK, kernelVersion: kwok, kubeletVersion: {{ printf "kwok-%s" Version | Quote }}, kubeProxyVersion: "", containerRuntimeVersion: kwok, bootID: "", machineID: "", systemUUID: ""}
@@ -221,9 +224,9 @@ spec:
     path: /nowhere/pvc-{{ .metadata.uid }}
 `
 
-// stageFile is all stages as one configuration file for KWOK.
-func stageFile() ([]byte, error) {
-	var file bytes.Buffer
+// stageObjects are all stages as KWOK reads them.
+func stageObjects() []map[string]any {
+	var objects []map[string]any
 	for _, s := range allStages() {
 		var expressions []any
 		for _, r := range s.when {
@@ -243,7 +246,16 @@ func stageFile() ([]byte, error) {
 		}
 		stage := object("kwok.x-k8s.io/v1alpha1", "Stage", map[string]any{"name": s.name})
 		stage["spec"] = spec
-		encoded, err := json.MarshalIndent(stage, "", "  ")
+		objects = append(objects, stage)
+	}
+	return objects
+}
+
+// encodeDocuments makes one configuration file of objects.
+func encodeDocuments(objects []map[string]any) ([]byte, error) {
+	var file bytes.Buffer
+	for _, each := range objects {
+		encoded, err := json.MarshalIndent(each, "", "  ")
 		if err != nil {
 			return nil, err
 		}

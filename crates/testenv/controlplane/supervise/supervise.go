@@ -34,6 +34,7 @@ type Options struct {
 	Port   int           // the API server's port; 0 picks a free one
 	Nodes  int           // how many KWOK nodes
 	Linger time.Duration // how long to stay after the last user
+	Exec   bool          // whether exec into a pod runs the command on this machine
 }
 
 // Main is the entry point of the `supervise` mode. It returns the exit code.
@@ -63,6 +64,7 @@ func parse(args []string) (Options, error) {
 	flags.IntVar(&o.Port, "port", 0, "port of the API server; 0 picks a free one")
 	flags.IntVar(&o.Nodes, "nodes", 3, "number of nodes that KWOK keeps")
 	flags.DurationVar(&o.Linger, "linger", 60*time.Second, "how long to stay after the last user has gone")
+	flags.BoolVar(&o.Exec, "exec", false, "exec into a pod runs the command on this machine, with the rights of this process")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

@@ -25,6 +25,9 @@ pub struct Options {
     pub nodes: u16,
     /// How long it stays after its last user.
     pub linger: Duration,
+    /// Whether `exec` into a pod runs the command, on this machine and with the rights
+    /// of this process, in a directory that goes with the instance.
+    pub exec: bool,
 }
 
 impl Options {
@@ -33,7 +36,7 @@ impl Options {
     pub fn shared(assets: &Assets) -> Self {
         let name = format!("shared-{}", assets.id);
         let chosen = std::env::var("WINDLASS_TEST_LINGER").ok().and_then(|seconds| seconds.parse().ok());
-        Self { name, port: 0, nodes: 3, linger: Duration::from_secs(chosen.unwrap_or(60)) }
+        Self { name, port: 0, nodes: 3, linger: Duration::from_secs(chosen.unwrap_or(60)), exec: false }
     }
 
     /// A control plane of one's own, gone with its user.
@@ -41,12 +44,12 @@ impl Options {
         static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let name = format!("private-{}-{count}", std::process::id());
-        Self { name, port: 0, nodes: 3, linger: Duration::ZERO }
+        Self { name, port: 0, nodes: 3, linger: Duration::ZERO, exec: false }
     }
 
     /// The one that `windlass up` runs.
     pub fn up() -> Self {
-        Self { name: UP.to_owned(), port: 0, nodes: 3, linger: Duration::ZERO }
+        Self { name: UP.to_owned(), port: 0, nodes: 3, linger: Duration::ZERO, exec: false }
     }
 }
 

@@ -149,6 +149,7 @@ fn spawn(assets: &Assets, options: &Options, dir: &Path) -> Result<Child> {
         .arg(format!("--port={}", options.port))
         .arg(format!("--nodes={}", options.nodes))
         .arg(format!("--linger={}ms", options.linger.as_millis()))
+        .arg(format!("--exec={}", options.exec))
         .stdin(Stdio::null())
         .stdout(log)
         .stderr(log_too)

@@ -1,0 +1,47 @@
+//! Commands in Pods: KWOK runs them, on a control plane that is asked to.
+#![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::PostParams;
+use serde_json::json;
+use windlass_runtime::client::{Client, ClientOptions, Exec};
+use windlass_runtime::key::ObjectKey;
+use windlass_testenv::control_plane::Options;
+use windlass_testenv::{Rules, TestEnv, eventually, or_not_run};
+
+#[tokio::test]
+async fn a_command_gets_its_input_and_gives_its_output() -> Result<()> {
+    let env = or_not_run!(TestEnv::private_with(Options { exec: true, ..Options::private() }).await);
+    let namespace = env.namespace("exec").await?;
+    let pods = namespace.api::<Pod>();
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "example/image:1"}]}});
+    pods.create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
+    eventually("the pod to run", || async {
+        let phase =
+            pods.get("p").await.map_err(|error| error.to_string())?.status.and_then(|status| status.phase);
+        if phase.as_deref() == Some("Running") { Ok(()) } else { Err(format!("{phase:?}")) }
+    })
+    .await?;
+    let user = namespace.client_for("runner", &Rules::everything()).await?;
+    let key = ObjectKey::namespaced(namespace.name(), "p");
+    let proxy = env.fault_proxy().await?;
+    // Directly, and through the proxy's tunnel.
+    for config in [user.config(), user.config_through(&proxy.url())?] {
+        let client = Client::new(config, ClientOptions::default())?;
+        let speaks = Exec::new(["sh", "-c", "echo word; echo complaint >&2"]).container("c");
+        let output = client.exec(&key, &speaks).await?;
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "word\n");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "complaint\n");
+        assert_eq!(output.code, 0);
+        // Five bytes and no more: KWOK does not tell a command that its input has ended (kubectl hangs there too).
+        let five = Exec::new(["head", "-c", "5"]).stdin("hello");
+        assert_eq!(String::from_utf8_lossy(&client.exec(&key, &five).await?.stdout), "hello");
+        // A kubelet would tell the code; KWOK tells only that it failed, and that is not lost either.
+        let error = client.exec(&key, &Exec::new(["sh", "-c", "exit 7"])).await.unwrap_err();
+        assert!(error.to_string().contains("exit status 7"), "{error}");
+        let missing = ObjectKey::namespaced(namespace.name(), "nobody");
+        assert!(client.exec(&missing, &Exec::new(["true"])).await.unwrap_err().is_not_found());
+    }
+    Ok(())
+}
