@@ -113,7 +113,7 @@ pub(crate) struct Course {
     failures: u32,
     /// Refusals as missing or forbidden since the last progress.
     refusals: u32,
-    /// Whether this session has brought anything.
+    /// Whether the present list or watch has brought anything.
     progressed: bool,
     /// Sessions in a row that were silent from start to end.
     silent: u32,

@@ -113,7 +113,7 @@ impl Informer {
 
     /// One list or watch, from request to end.
     async fn session(&self, course: &mut Course) -> Ended {
-        // Subscribed before the views are counted: one that comes in between ends this session.
+        // Subscribed before the views are counted: one that comes in between ends the present one.
         let mut added = self.watch.added();
         let views = self.watch.views();
         let alive: Vec<_> = views.iter().filter_map(Weak::upgrade).collect();
