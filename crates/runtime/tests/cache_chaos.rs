@@ -15,11 +15,11 @@ use windlass_runtime::key::ObjectKey;
 use windlass_runtime::manager::{Manager, Stop};
 use windlass_runtime::meta::{ResourceVersion, Uid};
 use windlass_testenv::proxy::{Action, Answer, Fault, Match, WatchFault};
-use windlass_testenv::{TestEnv, eventually, or_not_run};
+use windlass_testenv::{Options, TestEnv, eventually, or_not_run};
 
 #[tokio::test]
 async fn an_api_server_restart_loses_nothing() -> Result<()> {
-    let env = or_not_run!(TestEnv::private().await);
+    let env = or_not_run!(TestEnv::private(Options::private()).await);
     let live = Live::new(&env, "restart").await?;
     for name in ["a", "b"] {
         live.put(name, "1").await?;
@@ -120,7 +120,7 @@ fn observer(configs: &Configs, sightings: &Sightings) -> Result<Controller> {
 async fn after_cuts_errors_and_restarts_the_cache_equals_the_server_and_all_was_reconciled() -> Result<()> {
     const CHANGES: usize = 6_000;
     const RESTARTS: usize = 2;
-    let env = or_not_run!(TestEnv::private().await);
+    let env = or_not_run!(TestEnv::private(Options::private()).await);
     let live = Live::new(&env, "chaos").await?;
     let timing =
         WatchTiming { idle: Duration::from_millis(700), list_idle: Duration::from_secs(2), ..quick() };

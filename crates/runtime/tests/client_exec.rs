@@ -7,12 +7,11 @@ use kube::api::PostParams;
 use serde_json::json;
 use windlass_runtime::client::{Client, ClientOptions, Exec};
 use windlass_runtime::key::ObjectKey;
-use windlass_testenv::control_plane::Options;
-use windlass_testenv::{Rules, TestEnv, eventually, or_not_run};
+use windlass_testenv::{Options, Rules, TestEnv, eventually, or_not_run};
 
 #[tokio::test]
 async fn a_command_gets_its_input_and_gives_its_output() -> Result<()> {
-    let env = or_not_run!(TestEnv::private_with(Options { exec: true, ..Options::private() }).await);
+    let env = or_not_run!(TestEnv::private(Options { exec: true, ..Options::private() }).await);
     let namespace = env.namespace("exec").await?;
     let pods = namespace.api::<Pod>();
     let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "example/image:1"}]}});

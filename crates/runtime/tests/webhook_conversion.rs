@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use webhook_kit::*;
 use windlass_runtime::webhook::{CONVERT, ConversionError, Converter, Target, Webhooks};
-use windlass_testenv::{TestEnv, eventually, or_not_run};
+use windlass_testenv::{Options, TestEnv, eventually, or_not_run};
 
 const GROUP_NAME: &str = "games.conversion.windlass.dev";
 
@@ -71,7 +71,7 @@ fn definition(url: &str) -> CustomResourceDefinition {
 
 #[tokio::test]
 async fn the_api_server_converts_by_webhook() -> Result<()> {
-    let env = or_not_run!(TestEnv::private().await);
+    let env = or_not_run!(TestEnv::private(Options::private()).await);
     let namespace = env.namespace("conversion").await?;
     let leads = Some(vec![Target::definition(GROUP_NAME)]);
     let replica = Replica::start(&namespace, games(), Plan { leads, ..Plan::default() });

@@ -83,12 +83,7 @@ impl TestEnv {
 
     /// A control plane of one's own, for tests that stop a component, or change
     /// what others see. One at a time on a machine: a second caller waits.
-    pub async fn private() -> Result<PrivateEnv> {
-        Self::private_with(Options::private()).await
-    }
-
-    /// Like [`private`](Self::private), with options.
-    pub async fn private_with(options: Options) -> Result<PrivateEnv> {
+    pub async fn private(options: Options) -> Result<PrivateEnv> {
         let turn = blocking(take_turn).await?;
         let env = Self::local(move |_| options, true).await?;
         Ok(PrivateEnv { env, _turn: turn })

@@ -60,7 +60,7 @@ pub mod proxy;
 mod user;
 
 pub use audit::{AuditLog, Mark, Requests};
-pub use control_plane::Component;
+pub use control_plane::{Component, Options};
 pub use env::{PrivateEnv, TestEnv};
 pub use error::{Error, Result};
 pub use eventually::{eventually, within};

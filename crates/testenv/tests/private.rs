@@ -6,7 +6,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{Api, PostParams, WatchEvent, WatchParams};
 use serde_json::json;
-use windlass_testenv::{Component, Story, TestEnv, eventually, or_not_run};
+use windlass_testenv::{Component, Options, Story, TestEnv, eventually, or_not_run};
 
 fn config_map(name: &str) -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": name}})).unwrap()
@@ -14,7 +14,7 @@ fn config_map(name: &str) -> ConfigMap {
 
 #[tokio::test]
 async fn an_api_server_restart_breaks_a_watch_and_forgets_old_versions() -> Result<()> {
-    let env = or_not_run!(TestEnv::private().await);
+    let env = or_not_run!(TestEnv::private(Options::private()).await);
     let namespace = env.namespace("restart").await?;
     let maps: Api<ConfigMap> = namespace.api();
     let old = maps.create(&PostParams::default(), &config_map("a")).await?;
@@ -49,7 +49,7 @@ async fn an_api_server_restart_breaks_a_watch_and_forgets_old_versions() -> Resu
 
 #[tokio::test]
 async fn a_stopped_component_stays_away_until_it_is_started() -> Result<()> {
-    let env = or_not_run!(TestEnv::private().await);
+    let env = or_not_run!(TestEnv::private(Options::private()).await);
     let namespace = env.namespace("stop").await?;
     let pods: Api<Pod> = namespace.api();
     let pod = |name: &str| {

@@ -158,9 +158,12 @@ func run(o Options) error {
 	return os.RemoveAll(o.Dir)
 }
 
+// lockSuffix is nobody else's: whose lock is free, its directory is swept away.
+const lockSuffix = ".windlass-testenv.lock"
+
 // lockPath is beside the directory, not in it: a lock that is removed and made
 // anew can be held twice. Names are few and are used again, except for private ones.
-func lockPath(dir string) string { return dir + ".lock" }
+func lockPath(dir string) string { return dir + lockSuffix }
 
 // takeLock holds path for as long as this process lives; the kernel lets it go
 // with the process, so a killed supervisor leaves no stale lock.
@@ -178,7 +181,7 @@ func takeLock(path string) (*os.File, error) {
 
 // sweep removes the directories of instances whose supervisor was killed.
 func sweep(base string) {
-	locks, err := filepath.Glob(filepath.Join(base, "*.lock"))
+	locks, err := filepath.Glob(filepath.Join(base, "*"+lockSuffix))
 	if err != nil {
 		return
 	}
@@ -187,7 +190,7 @@ func sweep(base string) {
 		if err != nil {
 			continue // alive
 		}
-		dir := strings.TrimSuffix(path, ".lock")
+		dir := strings.TrimSuffix(path, lockSuffix)
 		os.RemoveAll(dir)
 		if strings.HasPrefix(filepath.Base(dir), "private-") {
 			os.Remove(path)
