@@ -71,6 +71,8 @@ pub enum Failure {
     Gone,
     /// The server cannot be reached, or cannot answer now.
     Unavailable,
+    /// The server failed at it: status 500. Some requests that are wrong are answered so, but most would work later.
+    Internal,
     /// The answer is not what it should be.
     Garbled,
     /// Anything else; 0 where there was no HTTP status.
@@ -126,6 +128,7 @@ impl fmt::Display for Failure {
             Self::Timeout => f.write_str("no answer in time"),
             Self::Gone => f.write_str("no longer kept"),
             Self::Unavailable => f.write_str("the API server cannot answer"),
+            Self::Internal => f.write_str("the API server failed at it"),
             Self::Garbled => f.write_str("the answer makes no sense"),
             Self::Other(0) => f.write_str("failed"),
             Self::Other(code) => write!(f, "failed with status {code}"),
@@ -180,6 +183,7 @@ impl ClientError {
             Failure::Throttled { .. }
                 | Failure::Timeout
                 | Failure::Unavailable
+                | Failure::Internal
                 | Failure::Gone
                 | Failure::Garbled
         )
@@ -229,7 +233,8 @@ impl Failure {
             408 | 504 => Self::Timeout,
             // A server timeout of another kind: the API machinery writes 500 with this reason.
             500 if reason == "ServerTimeout" || reason == "Timeout" => Self::Timeout,
-            500..=599 => Self::Unavailable,
+            500 => Self::Internal,
+            501..=599 => Self::Unavailable,
             code => Self::Other(code),
         }
     }
@@ -264,7 +269,7 @@ mod tests {
             (410, Failure::Gone),
             (418, Failure::Other(418)),
             (429, Failure::Throttled { retry_after: None }),
-            (500, Failure::Unavailable),
+            (500, Failure::Internal),
             (503, Failure::Unavailable),
             (504, Failure::Timeout),
         ] {

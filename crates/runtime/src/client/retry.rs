@@ -58,7 +58,7 @@ impl RetryPolicy {
         let pause = match attempt.failure {
             // Refused before anything was done.
             Failure::Throttled { retry_after } => retry_after.map_or(own, |asked| asked.max(own)),
-            Failure::Unavailable if attempt.unsent || repeat == Repeat::Harmless => own,
+            Failure::Unavailable | Failure::Internal if attempt.unsent || repeat == Repeat::Harmless => own,
             _ => return None,
         };
         (pause <= self.longest_pause && pause < attempt.left).then_some(pause)

@@ -230,6 +230,7 @@ fn judge(error: &ClientError, exists: bool) -> Outcome {
         Failure::Throttled { .. }
         | Failure::Timeout
         | Failure::Unavailable
+        | Failure::Internal
         | Failure::Unauthorized
         | Failure::Conflict
         | Failure::Garbled => Outcome::Failed,

@@ -1,0 +1,64 @@
+//! What the author of an operator writes.
+
+use std::fmt;
+
+use kube::core::object::HasStatus;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::desired::Kind;
+use crate::error::DrawError;
+use crate::inputs::{Inputs, Resolved};
+use crate::kinds::Kinds;
+use crate::plan::Plan;
+use crate::seen::Seen;
+
+/// A kind that can own a plan: one made with `#[derive(CustomResource)]` that has a status.
+pub trait OwnerKind:
+    Kind + HasStatus<Status: Serialize> + Serialize + DeserializeOwned + Clone + fmt::Debug + Send + Sync
+{
+}
+
+impl<K> OwnerKind for K where
+    K: Kind + HasStatus<Status: Serialize> + Serialize + DeserializeOwned + Clone + fmt::Debug + Send + Sync
+{
+}
+
+/// Which resources make up one thing, and what each of them waits for. See the [crate](crate) for an example.
+///
+/// `inputs` and `draw` are pure: they do no I/O, look at no clock, and give the same for the same owner and inputs, to the byte.
+/// They run at every event, so they should be quick.
+pub trait Blueprint: Send + Sync + 'static {
+    /// Whose plan it is.
+    type Owner: OwnerKind;
+
+    /// Its name: field manager, label value, controller name in logs and metrics. **Never to be changed** once a cluster has seen
+    /// it: every object is known by it. At most 63 letters, digits, `-`, `_` and `.`.
+    const NAME: &'static str;
+
+    /// The kinds that are planned and required. A kind that is not declared here cannot be used.
+    fn kinds(&self, kinds: &mut Kinds);
+
+    /// What the owner needs of others.
+    fn inputs(&self, owner: &Self::Owner, inputs: &mut Inputs) {
+        let _ = (owner, inputs);
+    }
+
+    /// Draws the plan. It is also drawn while inputs are missing: what depends on their values is then [pending](Plan::pending).
+    ///
+    /// An error is terminal until the owner or an input changes, and changes nothing in the cluster: nothing is pruned.
+    fn draw(&self, owner: &Self::Owner, given: &Resolved, plan: &mut Plan) -> Result<(), DrawError>;
+
+    /// Whether the order of deletion matters, or something outside of the cluster has to be undone: then the owner gets a
+    /// finalizer, and the plan is taken down in reverse. Otherwise the garbage collector does it, at no cost.
+    fn ordered_deletion(&self, owner: &Self::Owner) -> bool {
+        let _ = owner;
+        false
+    }
+
+    /// Fields of the status beside the [standard ones](crate::Status), as a JSON object: what this kind shows its users.
+    fn status(&self, owner: &Self::Owner, seen: &Seen<'_>) -> Option<serde_json::Value> {
+        let _ = (owner, seen);
+        None
+    }
+}

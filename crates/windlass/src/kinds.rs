@@ -1,0 +1,162 @@
+//! The kinds that a blueprint deals with, declared: what is watched, and what the operator needs the right to do.
+
+use std::sync::Arc;
+
+use windlass_runtime::access::{Access, Verb};
+use windlass_runtime::cache::{Cache, InvalidSelector, Reader, Selection, Shape};
+use windlass_runtime::controller::{Builder, Owning};
+use windlass_runtime::key::ObjectKey;
+use windlass_runtime::meta::{Keep, Meta, Uid};
+use windlass_runtime::resource::ResourceType;
+
+use crate::desired::Kind;
+use crate::live::{AsLive, Bare, LiveRef, Watched};
+use crate::names::{label, mark};
+
+/// The kinds that a blueprint deals with; see [`Blueprint::kinds`](crate::Blueprint::kinds).
+#[derive(Default)]
+pub struct Kinds {
+    pub(crate) owned: Vec<Box<dyn OwnedKind>>,
+    pub(crate) required: Vec<ResourceType>,
+}
+
+impl Kinds {
+    /// Objects of this kind are planned.
+    pub fn owns<K: Kind>(&mut self) -> &mut Self {
+        let resource = ResourceType::of::<K>();
+        if self.owned.iter().any(|owned| owned.resource() == resource) {
+            return self;
+        }
+        if is_ready_by_existing(&resource) {
+            self.owned.push(Box::new(Declared::<Bare<K>>::new(resource)));
+        } else {
+            self.owned.push(Box::new(Declared::<Watched<K>>::new(resource)));
+        }
+        self
+    }
+
+    /// Objects of this kind are inputs.
+    pub fn requires<K: Kind>(&mut self) -> &mut Self {
+        let resource = ResourceType::of::<K>();
+        if !self.required.contains(&resource) {
+            self.required.push(resource);
+        }
+        self
+    }
+
+    /// Whether any of the planned kinds makes pods.
+    pub(crate) fn makes_pods(&self) -> bool {
+        self.owned.iter().any(|owned| {
+            let resource = owned.resource();
+            matches!((&*resource.group, &*resource.kind), ("apps", _) | ("batch", "Job"))
+        })
+    }
+
+    pub(crate) fn access(&self) -> Access {
+        const FOLLOW: [Verb; 3] = [Verb::Get, Verb::List, Verb::Watch];
+        let owned = self.owned.iter().fold(Access::none(), |access, owned| {
+            access.on(
+                &owned.resource(),
+                "",
+                FOLLOW.into_iter().chain([Verb::Create, Verb::Patch, Verb::Delete]),
+            )
+        });
+        self.required.iter().fold(owned, |access, required| access.on(required, "", FOLLOW))
+    }
+}
+
+/// Kinds of which metadata is all we need. Their content, which may be secret, then never enters the process.
+fn is_ready_by_existing(resource: &ResourceType) -> bool {
+    matches!(
+        (&*resource.group, &*resource.kind),
+        ("", "ConfigMap" | "Secret" | "ServiceAccount" | "Endpoints" | "LimitRange" | "ResourceQuota")
+            | ("rbac.authorization.k8s.io", _)
+            | ("networking.k8s.io", "Ingress" | "IngressClass" | "NetworkPolicy")
+            | ("scheduling.k8s.io", "PriorityClass")
+            | ("policy", "PodDisruptionBudget")
+            | ("autoscaling", "HorizontalPodAutoscaler")
+    )
+}
+
+/// A kind that is planned.
+pub(crate) trait OwnedKind: Send + Sync {
+    fn resource(&self) -> ResourceType;
+    fn open(&self, cache: &Cache, selection: &Selection) -> Arc<dyn OpenKind>;
+}
+
+/// A kind that is planned, with its cache.
+pub(crate) trait OpenKind: Send + Sync {
+    fn resource(&self) -> &ResourceType;
+    fn get(&self, key: &ObjectKey) -> Option<LiveRef>;
+    /// Everything that belongs to the owner, by label or by reference; each object once.
+    fn belonging_to(&self, owner: &Uid) -> Vec<LiveRef>;
+    /// Lets a controller follow it. `by_label` names the owners of what carries no reference.
+    fn wire(&self, builder: Builder<Owning>, by_label: ByLabel) -> Builder<Owning>;
+}
+
+pub(crate) type ByLabel = Arc<dyn Fn(&Meta) -> Vec<ObjectKey> + Send + Sync>;
+
+struct Declared<S> {
+    resource: ResourceType,
+    shape: std::marker::PhantomData<fn() -> S>,
+}
+
+impl<S> Declared<S> {
+    fn new(resource: ResourceType) -> Self {
+        Self { resource, shape: std::marker::PhantomData }
+    }
+}
+
+impl<S: Shape + AsLive> OwnedKind for Declared<S> {
+    fn resource(&self) -> ResourceType {
+        self.resource.clone()
+    }
+
+    fn open(&self, cache: &Cache, selection: &Selection) -> Arc<dyn OpenKind> {
+        let reader: Reader<S> = cache.reader(selection);
+        reader.index_label(label::OWNER);
+        Arc::new(Opened { resource: self.resource.clone(), reader })
+    }
+}
+
+struct Opened<S> {
+    resource: ResourceType,
+    reader: Reader<S>,
+}
+
+impl<S: Shape + AsLive> OpenKind for Opened<S> {
+    fn resource(&self) -> &ResourceType {
+        &self.resource
+    }
+
+    fn get(&self, key: &ObjectKey) -> Option<LiveRef> {
+        self.reader.get(key).map(|object| object as LiveRef)
+    }
+
+    fn belonging_to(&self, owner: &Uid) -> Vec<LiveRef> {
+        let controlled =
+            |object: &Arc<S>| object.meta().controller().is_some_and(|controller| controller.uid == *owner);
+        let labelled = self.reader.by_label(label::OWNER, &owner.to_string());
+        // Somebody may have taken the label away: the reference is as good.
+        let unlabelled = |object: &Arc<S>| labelled.iter().all(|other| other.meta().key != object.meta().key);
+        let referring =
+            self.reader.by_owner(owner).into_iter().filter(controlled).filter(unlabelled).collect::<Vec<_>>();
+        labelled.iter().cloned().chain(referring).map(|object| object as LiveRef).collect()
+    }
+
+    fn wire(&self, builder: Builder<Owning>, by_label: ByLabel) -> Builder<Owning> {
+        builder.owns(&self.reader).watches(&self.reader, move |object: &S| by_label(object.meta()))
+    }
+}
+
+/// Which objects of the planned kinds a controller watches, and what it keeps of them.
+pub(crate) fn selection(name: &str, namespaces: Option<&[String]>) -> Result<Selection, InvalidSelector> {
+    let keep = [mark::DIGEST, mark::DEPENDENCIES, mark::ORDER, mark::RETAIN]
+        .into_iter()
+        .fold(Keep::default().manager(name), Keep::annotation);
+    let selection = Selection::all().labels(&format!("{}={name}", label::CONTROLLER))?.keep(keep);
+    Ok(match namespaces {
+        Some(namespaces) => selection.in_namespaces(namespaces.iter().map(String::as_str)),
+        None => selection,
+    })
+}

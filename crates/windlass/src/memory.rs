@@ -1,0 +1,223 @@
+//! What a controller remembers of an owner between two reconciles. All of it may be lost: it only spares requests.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use windlass_runtime::key::ObjectKey;
+use windlass_runtime::meta::Uid;
+
+use crate::error::NodeError;
+
+/// How long the server's word on a content stands before it is asked again.
+pub(crate) const REFUSAL: Duration = Duration::from_mins(5);
+/// How often a content must be refused with an internal error before that is taken for its last word.
+const PATIENCE: u32 = 3;
+
+/// How often one object may be written, before that is called a fight: so many at once, and one more each minute.
+pub(crate) const WRITES: u32 = 20;
+const REFILL: Duration = Duration::from_mins(1);
+
+/// What is remembered, by owner.
+#[derive(Default)]
+pub(crate) struct Memory(Mutex<HashMap<ObjectKey, Owner>>);
+
+struct Owner {
+    uid: Uid,
+    first_seen: Instant,
+    nodes: HashMap<String, Node>,
+}
+
+#[derive(Default)]
+struct Node {
+    refusal: Option<Refusal>,
+    writes: Option<Writes>,
+    unfinished: Option<Instant>,
+}
+
+struct Refusal {
+    digest: String,
+    error: NodeError,
+    times: u32,
+    at: Instant,
+}
+
+struct Writes {
+    digest: String,
+    left: f64,
+    at: Instant,
+    told: bool,
+}
+
+/// Whether a write may be made.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Leave {
+    Granted,
+    /// It was just refused for this content: the same answer is not asked for again. Look again after this time.
+    Refused(NodeError, Duration),
+    /// It has been written too often: wait so long. `true` the first time.
+    Fight(Duration, bool),
+}
+
+impl Memory {
+    /// How long the owner has been known, and whether it is a new incarnation.
+    pub(crate) fn known_for(&self, key: &ObjectKey, uid: Uid) -> Duration {
+        self.with(key, uid, |owner| owner.first_seen.elapsed())
+    }
+
+    pub(crate) fn forget(&self, key: &ObjectKey) {
+        self.0.lock().remove(key);
+    }
+
+    /// Asks whether this content may be written to this node's object, and counts it if so.
+    pub(crate) fn may_write(&self, key: &ObjectKey, uid: Uid, node: &str, digest: &str, limit: u32) -> Leave {
+        self.with(key, uid, |owner| {
+            let node = owner.nodes.entry(node.to_owned()).or_default();
+            if let Some(refusal) = &node.refusal
+                && refusal.digest == digest
+                && refusal.at.elapsed() < REFUSAL
+                && (refusal.error.class == windlass_runtime::controller::Class::Terminal
+                    || refusal.times >= PATIENCE)
+            {
+                return Leave::Refused(refusal.error.clone(), REFUSAL.saturating_sub(refusal.at.elapsed()));
+            }
+            let now = Instant::now();
+            let fresh = || Writes { digest: digest.to_owned(), left: f64::from(limit), at: now, told: false };
+            let writes = node.writes.get_or_insert_with(fresh);
+            if writes.digest != digest {
+                *writes = fresh();
+            }
+            let refilled = now.duration_since(writes.at).as_secs_f64() / REFILL.as_secs_f64();
+            writes.left = (writes.left + refilled).min(f64::from(limit));
+            writes.at = now;
+            if writes.left < 1.0 {
+                let wait = REFILL.mul_f64(1.0 - writes.left);
+                return Leave::Fight(wait, !std::mem::replace(&mut writes.told, true));
+            }
+            writes.left -= 1.0;
+            Leave::Granted
+        })
+    }
+
+    /// Remembers that the server would not have this content.
+    pub(crate) fn refused(
+        &self,
+        key: &ObjectKey,
+        uid: Uid,
+        node: &str,
+        digest: &str,
+        error: &NodeError,
+    ) -> u32 {
+        self.with(key, uid, |owner| {
+            let node = owner.nodes.entry(node.to_owned()).or_default();
+            let times = node
+                .refusal
+                .as_ref()
+                .filter(|refusal| refusal.digest == digest)
+                .map_or(0, |refusal| refusal.times)
+                + 1;
+            node.refusal =
+                Some(Refusal { digest: digest.to_owned(), error: error.clone(), times, at: Instant::now() });
+            times
+        })
+    }
+
+    /// Whether so many refusals are the last word.
+    pub(crate) fn is_last_word(times: u32) -> bool {
+        times >= PATIENCE
+    }
+
+    /// The server took it after all.
+    pub(crate) fn accepted(&self, key: &ObjectKey, uid: Uid, node: &str) {
+        self.with(key, uid, |owner| {
+            if let Some(node) = owner.nodes.get_mut(node) {
+                node.refusal = None;
+            }
+        });
+    }
+
+    /// How long a step has been unfinished; from now on, if it was not.
+    pub(crate) fn unfinished_for(&self, key: &ObjectKey, uid: Uid, node: &str) -> Duration {
+        self.with(key, uid, |owner| {
+            let node = owner.nodes.entry(node.to_owned()).or_default();
+            node.unfinished.get_or_insert_with(Instant::now).elapsed()
+        })
+    }
+
+    pub(crate) fn finished(&self, key: &ObjectKey, uid: Uid, node: &str) {
+        self.with(key, uid, |owner| {
+            if let Some(node) = owner.nodes.get_mut(node) {
+                node.unfinished = None;
+            }
+        });
+    }
+
+    fn with<T>(&self, key: &ObjectKey, uid: Uid, look: impl FnOnce(&mut Owner) -> T) -> T {
+        let fresh = || Owner { uid, first_seen: Instant::now(), nodes: HashMap::new() };
+        let mut owners = self.0.lock();
+        let owner = owners.entry(key.clone()).or_insert_with(fresh);
+        if owner.uid != uid {
+            *owner = fresh();
+        }
+        look(owner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Reason;
+
+    fn key() -> ObjectKey {
+        ObjectKey::namespaced("shop", "web")
+    }
+
+    const UID: Uid = Uid::from_bytes([1; 16]);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_content_that_was_found_wrong_is_not_sent_again_until_it_changes_or_time_passes() {
+        let memory = Memory::default();
+        let wrong = NodeError::terminal(Reason::Invalid, "no");
+        assert_eq!(memory.may_write(&key(), UID, "n", "a", 9), Leave::Granted);
+        memory.refused(&key(), UID, "n", "a", &wrong);
+        assert_eq!(memory.may_write(&key(), UID, "n", "a", 9), Leave::Refused(wrong.clone(), REFUSAL));
+        assert_eq!(memory.may_write(&key(), UID, "n", "b", 9), Leave::Granted);
+        tokio::time::advance(REFUSAL).await;
+        assert_eq!(memory.may_write(&key(), UID, "n", "a", 9), Leave::Granted);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_internal_error_is_believed_the_third_time() {
+        let memory = Memory::default();
+        let broken = NodeError::transient(Reason::Unavailable, "500");
+        for _ in 0..2 {
+            memory.refused(&key(), UID, "n", "a", &broken);
+            assert_eq!(memory.may_write(&key(), UID, "n", "a", 9), Leave::Granted);
+        }
+        let times = memory.refused(&key(), UID, "n", "a", &broken);
+        assert!(Memory::is_last_word(times));
+        assert!(matches!(memory.may_write(&key(), UID, "n", "a", 9), Leave::Refused(..)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_that_is_written_again_and_again_is_a_fight() {
+        let memory = Memory::default();
+        for _ in 0..3 {
+            assert_eq!(memory.may_write(&key(), UID, "n", "a", 3), Leave::Granted);
+        }
+        assert!(matches!(memory.may_write(&key(), UID, "n", "a", 3), Leave::Fight(_, true)));
+        assert!(matches!(memory.may_write(&key(), UID, "n", "a", 3), Leave::Fight(_, false)));
+        assert_eq!(memory.may_write(&key(), UID, "other", "a", 3), Leave::Granted);
+        assert_eq!(memory.may_write(&key(), UID, "n", "b", 3), Leave::Granted, "other content is no fight");
+        tokio::time::advance(REFILL).await;
+        assert_eq!(memory.may_write(&key(), UID, "n", "b", 3), Leave::Granted);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_owner_of_an_old_name_starts_afresh() {
+        let memory = Memory::default();
+        memory.refused(&key(), UID, "n", "a", &NodeError::terminal(Reason::Invalid, "no"));
+        assert_eq!(memory.may_write(&key(), Uid::from_bytes([2; 16]), "n", "a", 9), Leave::Granted);
+    }
+}

@@ -1,0 +1,183 @@
+//! Whether every field that we want is still ours, by what the server keeps of it in `managedFields`.
+//!
+//! It promises: [`lost`] finds a field exactly when somebody else has changed or removed it since we applied, whatever its value
+//! is now; what others add beside ours does not matter to it. Values are never compared: so defaults, normalised
+//! quantities, dropped zero values and images that admission rewrote are no drift.
+//!
+//! It does not see when others reorder a list whose items have keys: the server does not write that down.
+//!
+//! `fieldsV1` is a tree whose keys say what they are: `f:name` a field, `k:{…}` an item of a list by its keys, `v:…` an item of
+//! a set by its value, `.` the thing itself. An empty node is a leaf: the whole value, of whatever size, is one field.
+
+use serde_json::{Map, Value};
+
+/// The first path of `desired` that is not in `fields` (a `fieldsV1`), if there is one.
+///
+/// ```
+/// use serde_json::json;
+/// use windlass::ownership::lost;
+///
+/// let desired = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v", "l": ""}});
+/// assert_eq!(lost(&desired, r#"{"f:data":{"f:k":{},"f:l":{}}}"#), None);
+/// assert_eq!(lost(&desired, r#"{"f:data":{"f:k":{}}}"#).as_deref(), Some(".data.l"));
+/// ```
+pub fn lost(desired: &Value, fields: &str) -> Option<String> {
+    let Ok(fields) = serde_json::from_str::<Map<String, Value>>(fields) else {
+        return Some(".".to_owned());
+    };
+    let mut path = String::new();
+    let members = desired.as_object()?;
+    for (name, value) in members {
+        match &**name {
+            // They say which object it is; nobody owns them.
+            "apiVersion" | "kind" => {}
+            "metadata" => {
+                let Some(own) = value.as_object() else { continue };
+                let none = Map::new();
+                let fields = fields.get("f:metadata").and_then(Value::as_object).unwrap_or(&none);
+                for (name, value) in own {
+                    if !IDENTITY.contains(&&**name) && !member(name, value, fields, &mut path) {
+                        return Some(format!(".metadata{path}"));
+                    }
+                }
+            }
+            name => {
+                if !member(name, value, &fields, &mut path) {
+                    return Some(path);
+                }
+            }
+        }
+    }
+    None
+}
+
+/// Metadata that says which object it is, or under which condition it is written.
+const IDENTITY: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
+
+/// Whether a member of an object, and all below it, is in `fields`. If not, `path` is where.
+fn member(name: &str, value: &Value, fields: &Map<String, Value>, path: &mut String) -> bool {
+    let length = path.len();
+    path.push('.');
+    path.push_str(name);
+    let covered = fields
+        .get(&format!("f:{name}"))
+        .and_then(Value::as_object)
+        .is_some_and(|node| covers(value, node, path));
+    if covered {
+        path.truncate(length);
+    }
+    covered
+}
+
+fn covers(value: &Value, node: &Map<String, Value>, path: &mut String) -> bool {
+    if node.is_empty() {
+        return true;
+    }
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .filter(|(_, value)| !value.is_null())
+            .all(|(name, value)| member(name, value, node, path)),
+        Value::Array(items) => items.iter().enumerate().all(|(index, item)| {
+            let length = path.len();
+            path.push_str(&format!("[{index}]"));
+            let covered = entry(item, node).is_some_and(|entry| covers(item, entry, path));
+            if covered {
+                path.truncate(length);
+            }
+            covered
+        }),
+        _ => true,
+    }
+}
+
+/// What `node` says of an item of a list.
+fn entry<'a>(item: &Value, node: &'a Map<String, Value>) -> Option<&'a Map<String, Value>> {
+    node.iter()
+        .find(|(key, _)| match (key.get(..2), item) {
+            (Some("k:"), Value::Object(item)) => {
+                // Parts of the key that the item leaves out are there with their defaults.
+                serde_json::from_str::<Map<String, Value>>(&key[2..]).is_ok_and(|key| {
+                    key.iter().all(|(name, value)| item.get(name).is_none_or(|own| own == value))
+                })
+            }
+            (Some("v:"), item) => serde_json::from_str::<Value>(&key[2..]).is_ok_and(|value| value == *item),
+            _ => false,
+        })
+        .and_then(|(_, entry)| entry.as_object())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn deployment() -> Value {
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "web", "namespace": "shop", "uid": "u", "labels": {"app": "web"}, "finalizers": ["a/b"]},
+            "spec": {
+                "replicas": 0,
+                "template": {"spec": {
+                    "containers": [{"name": "main", "image": "i", "args": ["x"],
+                        "ports": [{"containerPort": 80}], "env": [{"name": "A", "value": ""}]}],
+                    "volumes": [{"name": "tmp", "emptyDir": {}}],
+                }},
+            },
+        })
+    }
+
+    const FIELDS: &str = r#"{"f:metadata":{"f:labels":{"f:app":{}},"f:finalizers":{".":{},"v:\"a/b\"":{}}},
+        "f:spec":{"f:replicas":{},"f:template":{"f:spec":{
+          "f:containers":{"k:{\"name\":\"main\"}":{".":{},"f:name":{},"f:image":{},"f:args":{},
+             "f:ports":{"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{}}},
+             "f:env":{"k:{\"name\":\"A\"}":{".":{},"f:name":{},"f:value":{}}}}},
+          "f:volumes":{"k:{\"name\":\"tmp\"}":{".":{},"f:name":{},"f:emptyDir":{}}}}}}}"#;
+
+    #[test]
+    fn everything_that_was_applied_is_found() {
+        assert_eq!(lost(&deployment(), FIELDS), None);
+    }
+
+    #[test]
+    fn whatever_leaves_the_entry_is_found_with_its_path() {
+        for (gone, path) in [
+            (r#""f:app":{}"#, ".metadata.labels.app"),
+            (r#","v:\"a/b\"":{}"#, ".metadata.finalizers[0]"),
+            (r#""f:replicas":{},"#, ".spec.replicas"),
+            (r#""f:image":{},"#, ".spec.template.spec.containers[0].image"),
+            (r#""f:args":{},"#, ".spec.template.spec.containers[0].args"),
+            (r#","f:value":{}"#, ".spec.template.spec.containers[0].env[0].value"),
+            (r#","f:emptyDir":{}"#, ".spec.template.spec.volumes[0].emptyDir"),
+            (r#","f:containerPort":{}"#, ".spec.template.spec.containers[0].ports[0].containerPort"),
+        ] {
+            assert!(FIELDS.contains(gone), "{gone}");
+            let less = match gone {
+                // A map that loses its last member goes with it.
+                r#""f:app":{}"# => FIELDS.replace(r#""f:labels":{"f:app":{}},"#, ""),
+                gone => FIELDS.replace(gone, ""),
+            };
+            let found = lost(&deployment(), &less);
+            let prefix = path.strip_suffix(".app").unwrap_or(path);
+            assert!(found.as_deref().is_some_and(|found| found.starts_with(prefix)), "{gone}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_others_own_beside_ours_does_not_matter() {
+        let more = FIELDS.replace(r#""f:replicas":{},"#, r#""f:replicas":{},"f:paused":{},"#);
+        assert_eq!(lost(&deployment(), &more), None);
+    }
+
+    #[test]
+    fn an_item_with_another_key_is_not_ours() {
+        let other = FIELDS.replace(r#"k:{\"name\":\"A\"}"#, r#"k:{\"name\":\"B\"}"#);
+        assert_eq!(lost(&deployment(), &other).as_deref(), Some(".spec.template.spec.containers[0].env[0]"));
+    }
+
+    #[test]
+    fn an_entry_that_is_missing_or_broken_covers_nothing() {
+        assert!(lost(&deployment(), "").is_some());
+        assert!(lost(&deployment(), "{}").is_some());
+    }
+}

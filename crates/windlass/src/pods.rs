@@ -1,0 +1,168 @@
+//! What keeps the pods of a workload from running, in their own words.
+
+use k8s_openapi::api::core::v1::Pod;
+use serde::Deserialize;
+use windlass_runtime::cache::{Reader, Shape};
+use windlass_runtime::intern::Str;
+use windlass_runtime::key::ObjectKey;
+use windlass_runtime::meta::Meta;
+use windlass_runtime::resource::ResourceType;
+
+/// What is kept of a pod.
+#[derive(Debug, Deserialize)]
+pub(crate) struct PodShape {
+    metadata: Meta,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    conditions: Vec<Condition>,
+    init_container_statuses: Vec<Container>,
+    container_statuses: Vec<Container>,
+}
+
+#[derive(Debug, Deserialize, PartialEq)]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: Str,
+    status: Str,
+    reason: Option<Str>,
+    message: Option<Box<str>>,
+}
+
+#[derive(Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase")]
+struct Container {
+    name: Str,
+    #[serde(default)]
+    state: State,
+}
+
+#[derive(Debug, Default, Deserialize, PartialEq)]
+#[serde(default)]
+struct State {
+    waiting: Option<Waiting>,
+}
+
+#[derive(Debug, Deserialize, PartialEq)]
+struct Waiting {
+    reason: Option<Str>,
+    message: Option<Box<str>>,
+}
+
+impl Shape for PodShape {
+    fn resource() -> ResourceType {
+        ResourceType::of::<Pod>()
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+/// The longest message of a pod that is repeated: some quote whole commands.
+const LONGEST: usize = 200;
+
+impl PodShape {
+    /// What keeps it from running: a container that waits for more than its turn, or that no node takes it.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let waiting =
+            self.status.init_container_statuses.iter().chain(&self.status.container_statuses).find_map(
+                |container| {
+                    let waiting = container.state.waiting.as_ref()?;
+                    let reason = waiting.reason.as_deref()?;
+                    // What every pod goes through says nothing.
+                    (!matches!(reason, "ContainerCreating" | "PodInitializing"))
+                        .then(|| said(reason, waiting.message.as_deref()))
+                },
+            );
+        waiting.or_else(|| {
+            let scheduled =
+                self.status.conditions.iter().find(|condition| &*condition.kind == "PodScheduled")?;
+            let reason = scheduled.reason.as_deref().unwrap_or("Unschedulable");
+            (&*scheduled.status == "False").then(|| said(reason, scheduled.message.as_deref()))
+        })
+    }
+
+    /// The workload that it belongs to: kind and key.
+    pub(crate) fn workload(&self) -> Option<(&str, ObjectKey)> {
+        let owner = self.metadata.controller()?;
+        let namespace = self.metadata.namespace().map(Str::new);
+        let (kind, name) = match &*owner.kind {
+            "ReplicaSet" => {
+                let hash = self.metadata.labels.get("pod-template-hash")?;
+                ("Deployment", owner.name.strip_suffix(&**hash)?.strip_suffix('-')?)
+            }
+            kind => (kind, &*owner.name),
+        };
+        Some((kind, ObjectKey::new(namespace, name)))
+    }
+}
+
+fn said(reason: &str, message: Option<&str>) -> String {
+    match message.filter(|message| !message.is_empty()) {
+        Some(message) => format!("{reason}: {}", &message[..message.floor_char_boundary(LONGEST)]),
+        None => reason.to_owned(),
+    }
+}
+
+const BY_WORKLOAD: &str = "workload";
+
+/// Indexes pods by their workload.
+pub(crate) fn index(pods: &Reader<PodShape>) {
+    pods.index(BY_WORKLOAD, |pod, found| {
+        if let Some((kind, key)) = pod.workload() {
+            found(&format!("{kind} {key}"));
+        }
+    });
+}
+
+/// What keeps the pods of a workload from running. Of several problems, the first by the pods' names.
+pub(crate) fn problem(pods: &Reader<PodShape>, resource: &ResourceType, key: &ObjectKey) -> Option<String> {
+    let mut pods = pods.by_index(BY_WORKLOAD, &format!("{} {key}", resource.kind));
+    pods.sort_by(|a, b| a.metadata.name().cmp(b.metadata.name()));
+    pods.iter().filter(|pod| !pod.metadata.deleting).find_map(|pod| pod.problem())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn pod(status: Value) -> PodShape {
+        serde_json::from_value(json!({
+            "metadata": {"name": "web-7d-x", "namespace": "shop", "labels": {"pod-template-hash": "7d"}, "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7d", "controller": true,
+                    "uid": "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d"}]},
+            "status": status}))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_pod_belongs_to_the_deployment_of_its_replica_set() {
+        let pod = pod(json!({}));
+        let (kind, key) = pod.workload().unwrap();
+        assert_eq!((kind, key.to_string().as_str()), ("Deployment", "shop/web"));
+    }
+
+    #[test]
+    fn the_first_container_that_cannot_run_says_why() {
+        let waiting = |reason: &str| json!({"name": "main", "state": {"waiting": {"reason": reason, "message": "no such image"}}});
+        let problem = pod(json!({"containerStatuses": [waiting("ImagePullBackOff")]})).problem();
+        assert_eq!(problem.as_deref(), Some("ImagePullBackOff: no such image"));
+        assert_eq!(pod(json!({"containerStatuses": [waiting("ContainerCreating")]})).problem(), None);
+        assert_eq!(
+            pod(json!({"containerStatuses": [{"name": "main", "state": {"running": {}}}]})).problem(),
+            None
+        );
+    }
+
+    #[test]
+    fn a_pod_that_no_node_takes_says_why() {
+        let status = json!({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]});
+        assert_eq!(pod(status).problem().as_deref(), Some("Unschedulable: 0/3 nodes"));
+    }
+}

@@ -1,0 +1,322 @@
+//! The status that every kind has: how far the plan has come, and what holds it up.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use windlass_graph::{Outcome, Report};
+use windlass_runtime::object::conditions::{self, Fact, Truth};
+
+use crate::error::{NodeError, Reason};
+use crate::seen::Wait;
+
+/// The standard fields of a status. A kind's own status holds them flattened:
+///
+/// ```
+/// use schemars::JsonSchema;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+/// #[serde(rename_all = "camelCase")]
+/// struct ShopStatus {
+///     #[serde(flatten)]
+///     standard: windlass::Status,
+///     ready_replicas: Option<i32>,
+/// }
+/// ```
+///
+/// | condition | true when |
+/// | --- | --- |
+/// | `Ready` | every node of the plan is ready |
+/// | `Progressing` | something is on its way that needs nobody's help |
+/// | `Failed` | something needs help; reason and message say what |
+/// | `Degraded` | something was held back for safety; only there when it is true |
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// The generation of the spec that was last planned completely, with nothing of an older plan left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// What is true of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+    /// What was generated once and must not be lost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "set"))]
+    pub generated: Vec<String>,
+}
+
+/// The names of the standard conditions.
+pub mod condition {
+    /// Every node of the plan is ready.
+    pub const READY: &str = "Ready";
+    /// Something is on its way that needs nobody's help.
+    pub const PROGRESSING: &str = "Progressing";
+    /// Something needs help.
+    pub const FAILED: &str = "Failed";
+    /// Something was held back for safety.
+    pub const DEGRADED: &str = "Degraded";
+}
+
+/// What is to be said of an owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub(crate) ready: bool,
+    pub(crate) progressing: bool,
+    pub(crate) failed: bool,
+    pub(crate) reason: Reason,
+    pub(crate) message: String,
+    pub(crate) degraded: Option<(Reason, String)>,
+}
+
+impl Verdict {
+    /// Of something that is neither ready nor on its way.
+    pub(crate) fn stopped(reason: Reason, message: impl Into<String>) -> Self {
+        let failed = reason != Reason::Paused;
+        Self { ready: false, progressing: false, failed, reason, message: message.into(), degraded: None }
+    }
+
+    /// Of a run of a plan.
+    pub(crate) fn of(report: &Report<NodeError, Wait>) -> Self {
+        Self::told(report, "waiting for", Reason::Ready)
+    }
+
+    /// Of a plan that is taken down.
+    pub(crate) fn of_teardown(report: &Report<NodeError, Wait>) -> Self {
+        let mut verdict = Self::told(report, "deleting, waiting for", Reason::Deleting);
+        verdict.ready = false;
+        verdict.progressing = !verdict.failed;
+        if !verdict.failed {
+            verdict.reason = Reason::Deleting;
+        }
+        verdict
+    }
+
+    fn told(report: &Report<NodeError, Wait>, waiting_for: &str, done: Reason) -> Self {
+        let failures: Vec<_> = report.failures().collect();
+        let waiting: Vec<_> = report
+            .nodes()
+            .filter_map(|node| match node.outcome() {
+                Outcome::Waiting(wait) => Some((node.id(), wait)),
+                _ => None,
+            })
+            .collect();
+        if let Some((id, failure)) = failures.first() {
+            let mut message = format!("{id}: {failure}");
+            more(&mut message, failures.len(), "failed");
+            let (reason, transient) = match failure.error() {
+                Some(error) => (error.reason, error.class != windlass_runtime::controller::Class::Terminal),
+                None => (Reason::Failed, true),
+            };
+            return Self {
+                ready: false,
+                progressing: transient,
+                failed: true,
+                reason,
+                message,
+                degraded: None,
+            };
+        }
+        if let Some((id, wait)) = waiting.first() {
+            let mut message = format!("{waiting_for} {id}: {wait}");
+            more(&mut message, waiting.len(), "waiting");
+            return Self {
+                ready: false,
+                progressing: true,
+                failed: false,
+                reason: wait.reason,
+                message,
+                degraded: None,
+            };
+        }
+        let summary = report.summary();
+        let ready = summary.is_ready();
+        Self {
+            ready,
+            progressing: !ready,
+            failed: false,
+            reason: done,
+            message: summary.to_string(),
+            degraded: None,
+        }
+    }
+}
+
+fn more(message: &mut String, all: usize, what: &str) {
+    if all > 1 {
+        // Writing to a string cannot fail.
+        let _ = write!(message, " (and {} more {what})", all - 1);
+    }
+}
+
+/// The status to be written: the verdict, given what the status says now. `own` are the kind's own fields.
+pub(crate) fn next(
+    present: &Value,
+    verdict: &Verdict,
+    generation: i64,
+    complete: bool,
+    generated: Vec<String>,
+    own: Option<Value>,
+    now: Timestamp,
+) -> Value {
+    let mut conditions = conditions_of(present);
+    let fact = |kind: &str, truth: bool| {
+        Fact::new(kind, Truth::from(truth), verdict.reason.as_str()).generation(generation)
+    };
+    let mut facts = vec![
+        fact(condition::READY, verdict.ready).message(verdict.message.clone()),
+        fact(condition::PROGRESSING, verdict.progressing),
+        fact(condition::FAILED, verdict.failed),
+    ];
+    match &verdict.degraded {
+        Some((reason, message)) => facts.push(
+            Fact::new(condition::DEGRADED, true, reason.as_str())
+                .message(message.clone())
+                .generation(generation),
+        ),
+        None => {
+            conditions::remove(&mut conditions, condition::DEGRADED);
+        }
+    }
+    for fact in facts {
+        conditions::set(&mut conditions, fact, now);
+    }
+    let mut status = match own {
+        Some(Value::Object(own)) => own,
+        _ => Map::new(),
+    };
+    status.retain(|_, value| !value.is_null());
+    let observed =
+        if complete { Some(generation) } else { present.get("observedGeneration").and_then(Value::as_i64) };
+    if let Some(observed) = observed {
+        status.insert("observedGeneration".into(), observed.into());
+    }
+    status.insert("conditions".into(), json!(conditions));
+    if !generated.is_empty() {
+        status.insert("generated".into(), json!(generated));
+    }
+    Value::Object(status)
+}
+
+/// Whether writing `status` would change anything: fields of others do not count, those that we no longer set do.
+pub(crate) fn differs(present: &Value, status: &Value) -> bool {
+    let Some(status) = status.as_object() else { return true };
+    let dropped =
+        ["generated"].iter().any(|field| present.get(field).is_some() && !status.contains_key(*field));
+    dropped || status.iter().any(|(field, value)| present.get(field) != Some(value))
+}
+
+fn conditions_of(present: &Value) -> Vec<Condition> {
+    present
+        .get("conditions")
+        .and_then(|conditions| serde_json::from_value(conditions.clone()).ok())
+        .unwrap_or_default()
+}
+
+/// What the status said of a condition: its truth and its reason.
+pub(crate) fn said(status: &Value, kind: &str) -> Option<(String, String)> {
+    let conditions = conditions_of(status);
+    conditions::find(&conditions, kind).map(|condition| (condition.status.clone(), condition.reason.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    type Told = Outcome<NodeError, Wait>;
+
+    fn report(steps: Vec<(&'static str, Told)>) -> Report<NodeError, Wait> {
+        Report::from_steps(steps.into_iter().map(|(id, outcome)| (id, outcome, Some(Duration::ZERO))))
+            .unwrap()
+    }
+
+    fn failed(error: NodeError) -> Told {
+        Outcome::from(Err(error))
+    }
+
+    fn now() -> Timestamp {
+        "2026-01-01T00:00:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn the_message_names_the_first_node_that_blocks_and_why() {
+        let verdict = Verdict::of(&report(vec![
+            ("ConfigMap a", Outcome::Ready),
+            (
+                "Deployment b",
+                Outcome::Waiting(Wait::new("0 of 1 replicas ready (ImagePullBackOff: no such image)")),
+            ),
+            ("Deployment c", Outcome::Waiting(Wait::new("0 of 2 replicas ready"))),
+            ("Service d", Outcome::Skipped { because_of: "Deployment b".into() }),
+        ]));
+        let message = "waiting for Deployment b: 0 of 1 replicas ready (ImagePullBackOff: no such image) (and 1 more waiting)";
+        assert_eq!(verdict.message, message);
+        assert_eq!((verdict.ready, verdict.progressing, verdict.failed), (false, true, false));
+    }
+
+    #[test]
+    fn a_failure_comes_before_a_wait_and_keeps_its_reason() {
+        let verdict = Verdict::of(&report(vec![
+            ("a", Outcome::Waiting(Wait::new("later"))),
+            ("b", failed(NodeError::terminal(Reason::Invalid, "spec.x: wrong"))),
+        ]));
+        assert_eq!((verdict.reason, verdict.message.as_str()), (Reason::Invalid, "b: spec.x: wrong"));
+        assert_eq!((verdict.ready, verdict.progressing, verdict.failed), (false, false, true));
+        let transient =
+            Verdict::of(&report(vec![("b", failed(NodeError::transient(Reason::Unavailable, "down")))]));
+        assert!(transient.progressing && transient.failed);
+    }
+
+    #[test]
+    fn said_again_nothing_is_written() {
+        let verdict = Verdict::of(&report(vec![("a", Outcome::Ready)]));
+        let first = next(
+            &Value::Null,
+            &verdict,
+            3,
+            true,
+            vec![],
+            Some(json!({"phase": "Running", "none": null})),
+            now(),
+        );
+        assert!(differs(&Value::Null, &first));
+        assert_eq!(first["observedGeneration"], 3);
+        assert_eq!(first["phase"], "Running");
+        let later = next(
+            &first,
+            &verdict,
+            3,
+            true,
+            vec![],
+            Some(json!({"phase": "Running"})),
+            now() + Duration::from_secs(60),
+        );
+        assert!(!differs(&first, &later), "{first} {later}");
+        let mut foreign = first.clone();
+        foreign["added"] = "by others".into();
+        assert!(!differs(&foreign, &later));
+    }
+
+    #[test]
+    fn a_generation_counts_as_observed_when_all_of_it_is_done() {
+        let verdict = Verdict::of(&report(vec![("a", Outcome::Waiting(Wait::new("x")))]));
+        let status = next(&json!({"observedGeneration": 2}), &verdict, 3, false, vec![], None, now());
+        assert_eq!(status["observedGeneration"], 2);
+        assert_eq!(status["conditions"][0]["observedGeneration"], 3);
+    }
+
+    #[test]
+    fn degraded_goes_when_its_reason_is_gone() {
+        let mut verdict = Verdict::of(&report(vec![("a", Outcome::Ready)]));
+        verdict.degraded = Some((Reason::PruneHeldBack, "2 of 3".into()));
+        let held = next(&Value::Null, &verdict, 1, true, vec![], None, now());
+        assert_eq!(said(&held, condition::DEGRADED).unwrap().1, "PruneHeldBack");
+        verdict.degraded = None;
+        assert_eq!(said(&next(&held, &verdict, 1, true, vec![], None, now()), condition::DEGRADED), None);
+    }
+}

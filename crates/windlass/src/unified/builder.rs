@@ -1,0 +1,335 @@
+//! How a unified controller is put together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Resource;
+use tokio::sync::mpsc;
+use windlass_runtime::access::Access;
+use windlass_runtime::cache::{Cache, Full, InvalidSelector, Reader, Selection};
+use windlass_runtime::client::Client;
+use windlass_runtime::controller::predicate::changed;
+use windlass_runtime::controller::{BuildError, Controller, Watch};
+use windlass_runtime::events::{EventType, Recorder};
+use windlass_runtime::key::ObjectKey;
+use windlass_runtime::meta::{Meta, Uid};
+use windlass_runtime::resource::ResourceType;
+
+use super::desk::Desk;
+use super::keyring::Keyring;
+use super::owner::OwnerView;
+use super::reconcile::Reconciler;
+use crate::blueprint::Blueprint;
+use crate::desired::Desired;
+use crate::error::{DrawError, NodeError, Reason};
+use crate::inputs::Registry;
+use crate::kinds::{self, ByLabel, Kinds, OpenKind};
+use crate::memory::{self, Memory};
+use crate::metrics::PlanMetrics;
+use crate::names::label;
+use crate::plan::Mutation;
+use crate::pods::{self, PodShape};
+use crate::secrecy::DigestKey;
+
+/// Turns a [`Blueprint`] into a controller.
+///
+/// ```no_run
+/// # use windlass::{Blueprint, PlanMetrics, Unified};
+/// # use windlass_runtime::{cache::Cache, client::Client, events::Recorder, manager::Manager};
+/// # fn example<B: Blueprint>(shop: B, client: Client, cache: Cache, recorder: Recorder) -> Result<(), Box<dyn std::error::Error>> {
+/// let mut manager = Manager::new();
+/// let metrics = PlanMetrics::shown_in(manager.metrics());
+/// let controller = Unified::of(shop)
+///     .home("shop-system")
+///     .workers(4)
+///     .metrics(&metrics)
+///     .build(&client, &cache, &recorder)?;
+/// manager.cache(&cache)?;
+/// manager.controller(controller)?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "it does nothing before `build`"]
+pub struct Unified<B> {
+    blueprint: B,
+    namespaces: Option<Vec<String>>,
+    class: Option<String>,
+    workers: usize,
+    concurrency: usize,
+    home: String,
+    key: Option<DigestKey>,
+    metrics: PlanMetrics,
+    mutations: Vec<Mutation>,
+    predecessors: Vec<String>,
+    writes: u32,
+    first_status: Duration,
+}
+
+/// Why a unified controller cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum UnifiedError {
+    /// The blueprint's name cannot be the value of a label.
+    #[error(
+        "{0:?} cannot be the name of a blueprint: take at most 63 letters, digits, '-', '_' and '.', the first and the last a \
+         letter or a digit"
+    )]
+    Name(&'static str),
+    /// The watches cannot be declared.
+    #[error(transparent)]
+    Selector(#[from] InvalidSelector),
+    /// The controller cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+}
+
+impl<B: Blueprint> Unified<B> {
+    /// The controller of a blueprint, for all namespaces.
+    pub fn of(blueprint: B) -> Self {
+        Self {
+            blueprint,
+            namespaces: None,
+            class: None,
+            workers: 4,
+            concurrency: 8,
+            home: "default".into(),
+            key: None,
+            metrics: PlanMetrics::hidden(),
+            mutations: Vec::new(),
+            predecessors: Vec::new(),
+            writes: memory::WRITES,
+            first_status: Duration::from_secs(1),
+        }
+    }
+
+    /// Only owners in these namespaces.
+    pub fn in_namespaces(self, namespaces: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { namespaces: Some(namespaces.into_iter().map(Into::into).collect()), ..self }
+    }
+
+    /// Only owners of this [class](crate::names::ask::CLASS); without it, only owners that have none.
+    pub fn class(self, class: impl Into<String>) -> Self {
+        Self { class: Some(class.into()), ..self }
+    }
+
+    /// How many owners are reconciled at the same time. Default: 4.
+    pub fn workers(self, workers: usize) -> Self {
+        Self { workers, ..self }
+    }
+
+    /// How many nodes of one plan are visited at the same time. Default: 8.
+    pub fn concurrency(self, concurrency: usize) -> Self {
+        Self { concurrency, ..self }
+    }
+
+    /// The operator's own namespace, where its digest key is kept (in a Secret named `<name>-digest-key`). Default: `default`.
+    pub fn home(self, namespace: impl Into<String>) -> Self {
+        Self { home: namespace.into(), ..self }
+    }
+
+    /// The digest key, if it is not to be kept in a Secret of the cluster.
+    pub fn digest_key(self, key: DigestKey) -> Self {
+        Self { key: Some(key), ..self }
+    }
+
+    /// Shows what is counted.
+    pub fn metrics(self, metrics: &PlanMetrics) -> Self {
+        Self { metrics: metrics.clone(), ..self }
+    }
+
+    /// Changes every object of every plan before it is applied: labels of a company, a pull secret. Several run in the order
+    /// given, after those of the node itself; the first error stops.
+    pub fn mutate(
+        mut self,
+        mutation: impl Fn(&mut Desired) -> Result<(), DrawError> + Send + Sync + 'static,
+    ) -> Self {
+        self.mutations.push(Box::new(mutation));
+        self
+    }
+
+    /// Field managers of an operator that this one succeeds: what they applied is taken over when an object is adopted.
+    pub fn succeeds(self, managers: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { predecessors: managers.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// How often one object may be written with the same content before that is called a fight. Default: 20, and one more
+    /// each minute.
+    pub fn writes(self, writes: u32) -> Self {
+        Self { writes: writes.max(1), ..self }
+    }
+
+    /// How long the first status of an owner may be held back, so that quick work costs one write. Default: 1 s.
+    pub fn first_status(self, within: Duration) -> Self {
+        Self { first_status: within, ..self }
+    }
+
+    /// What the controller does to which kinds, for its RBAC rules.
+    pub fn access(&self) -> Access {
+        let mut kinds = Kinds::default();
+        self.blueprint.kinds(&mut kinds);
+        let access = Access::none()
+            .watches::<B::Owner>()
+            .status::<B::Owner>()
+            .owns::<B::Owner>()
+            .finalizes::<B::Owner>()
+            .events()
+            .and(kinds.access())
+            .certificates(&self.key_place());
+        if kinds.makes_pods() { access.watches::<k8s_openapi::api::core::v1::Pod>() } else { access }
+    }
+
+    fn key_place(&self) -> ObjectKey {
+        ObjectKey::namespaced(&*self.home, format!("{}-digest-key", B::NAME))
+    }
+
+    /// The controller.
+    pub fn build(
+        self,
+        client: &Client,
+        cache: &Cache,
+        recorder: &Recorder,
+    ) -> Result<Controller, UnifiedError> {
+        if !is_label_value(B::NAME) {
+            return Err(UnifiedError::Name(B::NAME));
+        }
+        let mut declared = Kinds::default();
+        self.blueprint.kinds(&mut declared);
+        let namespaces = self.namespaces.as_deref();
+        let everything = match namespaces {
+            Some(namespaces) => Selection::all().in_namespaces(namespaces.iter().map(String::as_str)),
+            None => Selection::all(),
+        };
+        let owners: Reader<Full<B::Owner>> = cache.reader(&everything);
+        owners.index(BY_UID, |owner, found| {
+            if let Some(uid) = &owner.meta().uid {
+                found(uid);
+            }
+        });
+        let selection = kinds::selection(B::NAME, namespaces)?;
+        let kinds: Vec<Arc<dyn OpenKind>> =
+            declared.owned.iter().map(|kind| kind.open(cache, &selection)).collect();
+        let pods: Option<Reader<PodShape>> = declared.makes_pods().then(|| cache.reader(&selection));
+
+        let by_label: ByLabel = {
+            let owners = owners.clone();
+            Arc::new(move |meta: &Meta| {
+                let uid = meta.labels.get(label::OWNER);
+                let found = uid.map(|uid| owners.by_index(BY_UID, uid)).unwrap_or_default();
+                found.iter().map(|owner| key_of(owner.object())).collect()
+            })
+        };
+        let (wake, woken) = mpsc::channel(1024);
+        let mut builder = Controller::for_(Watch::of(&owners).when(changed(worth_a_look)))
+            .name(B::NAME)
+            .workers(self.workers)
+            .channel(woken);
+        for kind in &kinds {
+            builder = kind.wire(builder, Arc::clone(&by_label));
+        }
+        if let Some(pods) = &pods {
+            pods::index(pods);
+            let all = kinds.clone();
+            let problem = changed(|old: &PodShape, new: &PodShape| old.problem() != new.problem());
+            builder = builder.watches(Watch::of(pods).when(problem), move |pod: &PodShape| {
+                let workload = pod.workload().filter(|_| pod.problem().is_some());
+                let live = workload.and_then(|(kind, key)| {
+                    all.iter().find(|open| open.resource().kind == kind).and_then(|open| open.get(&key))
+                });
+                live.map(|live| by_label(&live.live().metadata)).unwrap_or_default()
+            });
+        }
+
+        let keyring = match &self.key {
+            Some(key) => Keyring::given(client, cache, key.clone()),
+            None => Keyring::new(client, cache, self.key_place(), B::NAME),
+        };
+        let machine = Machine {
+            owners,
+            kinds,
+            pods,
+            required: declared.required,
+            desk: Desk {
+                client: client.clone(),
+                manager: B::NAME.to_owned(),
+                predecessors: self.predecessors,
+            },
+            registry: Registry::new(cache, wake),
+            keyring,
+            memory: Memory::default(),
+            metrics: self.metrics,
+            recorder: recorder.clone(),
+            mutations: self.mutations,
+            class: self.class,
+            concurrency: self.concurrency,
+            writes: self.writes,
+            first_status: self.first_status,
+            blueprint: self.blueprint,
+        };
+        Ok(builder.build(Reconciler(machine))?)
+    }
+}
+
+const BY_UID: &str = "windlass uid";
+
+/// Everything that a unified controller works with.
+pub(crate) struct Machine<B: Blueprint> {
+    pub(crate) blueprint: B,
+    pub(crate) owners: Reader<Full<B::Owner>>,
+    pub(crate) kinds: Vec<Arc<dyn OpenKind>>,
+    pub(crate) pods: Option<Reader<PodShape>>,
+    pub(crate) required: Vec<ResourceType>,
+    pub(crate) desk: Desk,
+    pub(crate) registry: Registry,
+    pub(crate) keyring: Keyring,
+    pub(crate) memory: Memory,
+    pub(crate) metrics: PlanMetrics,
+    pub(crate) recorder: Recorder,
+    pub(crate) mutations: Vec<Mutation>,
+    pub(crate) class: Option<String>,
+    pub(crate) concurrency: usize,
+    pub(crate) writes: u32,
+    pub(crate) first_status: Duration,
+}
+
+impl<B: Blueprint> Machine<B> {
+    /// The cache of a planned kind.
+    pub(crate) fn kind(&self, resource: &ResourceType) -> Result<Arc<dyn OpenKind>, NodeError> {
+        self.kinds.iter().find(|kind| kind.resource() == resource).cloned().ok_or_else(|| {
+            let said = format!(
+                "the kind {resource} is not declared: add `kinds.owns::<{}>()` to Blueprint::kinds",
+                resource.kind
+            );
+            NodeError::terminal(Reason::DrawFailed, said)
+        })
+    }
+
+    /// Whether an owner of this uid exists.
+    pub(crate) fn is_alive(&self, uid: Uid) -> bool {
+        !self.owners.by_index(BY_UID, &uid.to_string()).is_empty()
+    }
+
+    pub(crate) fn event(&self, owner: &OwnerView, kind: EventType, reason: Reason, note: &str) {
+        self.recorder.event(&owner.regarding(), kind, reason.as_str(), "Reconcile", note);
+    }
+}
+
+/// Changes of an owner that are worth a reconcile. Its status is ours; what others write there we do not look at.
+fn worth_a_look<K: crate::blueprint::OwnerKind>(old: &Full<K>, new: &Full<K>) -> bool {
+    let (old, new) = (Resource::meta(old.object()), Resource::meta(new.object()));
+    old.generation != new.generation
+        || old.annotations != new.annotations
+        || old.labels != new.labels
+        || old.finalizers != new.finalizers
+}
+
+fn key_of<K: Resource>(owner: &K) -> ObjectKey {
+    let meta = owner.meta();
+    ObjectKey::new(meta.namespace.as_deref().map(Into::into), meta.name.as_deref().unwrap_or_default())
+}
+
+fn is_label_value(name: &str) -> bool {
+    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (1..=63).contains(&name.len())
+        && name.chars().all(inner)
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.ends_with(|c: char| c.is_ascii_alphanumeric())
+}

@@ -1,0 +1,146 @@
+//! Where all writes of planned objects are made: each with its precondition, each in the name of the blueprint.
+
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+use windlass_runtime::client::{Apply, Client, ClientError, Delete, Deletion, Failure, Patch, Propagation};
+use windlass_runtime::key::ObjectKey;
+use windlass_runtime::meta::Uid;
+use windlass_runtime::resource::ResourceType;
+
+use crate::adopt;
+use crate::desired::Desired;
+use crate::plan::Conflicts;
+
+/// Writes planned objects.
+pub(crate) struct Desk {
+    pub(crate) client: Client,
+    /// The blueprint's name.
+    pub(crate) manager: String,
+    pub(crate) predecessors: Vec<String>,
+}
+
+impl Desk {
+    /// Creates an object, if there is none of that name: otherwise a [`Conflict`](Failure::Conflict), and nothing is touched.
+    pub(crate) async fn create(&self, desired: &Desired) -> Result<(), ClientError> {
+        let mut body = desired.body.clone();
+        // No object ever has this version, so nothing that exists is applied to.
+        body["metadata"]["resourceVersion"] = "1".into();
+        self.apply(&desired.resource, &desired.key, &body, Conflicts::Take).await
+    }
+
+    /// Applies to this incarnation of an object: if it was deleted meanwhile, a [`Conflict`](Failure::Conflict).
+    pub(crate) async fn update(
+        &self,
+        desired: &Desired,
+        uid: Uid,
+        conflicts: Conflicts,
+    ) -> Result<(), ClientError> {
+        let mut body = desired.body.clone();
+        body["metadata"]["uid"] = uid.to_string().into();
+        self.apply(&desired.resource, &desired.key, &body, conflicts).await
+    }
+
+    /// Deletes this incarnation of an object. What makes pods goes after them, so that what they use can go after it.
+    pub(crate) async fn delete(
+        &self,
+        resource: &ResourceType,
+        key: &ObjectKey,
+        uid: Uid,
+    ) -> Result<Deletion, ClientError> {
+        let foreground = matches!(&*resource.group, "apps" | "batch");
+        let propagation = if foreground { Propagation::Foreground } else { Propagation::Background };
+        self.delete_with(resource, key, uid, propagation).await
+    }
+
+    /// Deletes this incarnation of an object, but nothing that it owns.
+    pub(crate) async fn delete_alone(
+        &self,
+        resource: &ResourceType,
+        key: &ObjectKey,
+        uid: Uid,
+    ) -> Result<Deletion, ClientError> {
+        self.delete_with(resource, key, uid, Propagation::Orphan).await
+    }
+
+    /// The object as it is, from the server.
+    pub(crate) async fn look(
+        &self,
+        resource: &ResourceType,
+        key: &ObjectKey,
+    ) -> Result<Option<Value>, ClientError> {
+        self.client.objects_of::<Value>(resource.clone()).find(key).await
+    }
+
+    /// Makes the fields of earlier managers ours, as the object was read: so that what we do not declare can go.
+    pub(crate) async fn take_over(&self, desired: &Desired, live: &Value) -> Result<(), ClientError> {
+        let managed = &live["metadata"]["managedFields"];
+        let api_version = desired.resource.api_version();
+        let Some(managed) = adopt::takeover(managed, &self.manager, &api_version, &self.predecessors) else {
+            return Ok(());
+        };
+        let patch = json!({"metadata": {
+            "uid": live["metadata"]["uid"], "resourceVersion": live["metadata"]["resourceVersion"], "managedFields": managed,
+        }});
+        let objects = self.client.objects_of::<IgnoredAny>(desired.resource.clone());
+        objects.patch(&desired.key, &Patch::Merge(patch), &self.manager).await.map(|_| ())
+    }
+
+    async fn apply(
+        &self,
+        resource: &ResourceType,
+        key: &ObjectKey,
+        body: &Value,
+        conflicts: Conflicts,
+    ) -> Result<(), ClientError> {
+        let apply = Apply::by(&*self.manager);
+        let apply = if conflicts == Conflicts::Take { apply.force() } else { apply };
+        self.client.objects_of::<IgnoredAny>(resource.clone()).apply(key, body, &apply).await.map(|_| ())
+    }
+
+    async fn delete_with(
+        &self,
+        resource: &ResourceType,
+        key: &ObjectKey,
+        uid: Uid,
+        propagation: Propagation,
+    ) -> Result<Deletion, ClientError> {
+        let objects = self.client.objects_of::<IgnoredAny>(resource.clone());
+        match objects.delete(key, &Delete::incarnation(uid).propagation(propagation)).await {
+            // Gone already, or another has its name by now: this one is gone.
+            Err(error) if matches!(error.failure(), Failure::NotFound | Failure::Conflict) => {
+                Ok(Deletion::Done)
+            }
+            other => other,
+        }
+    }
+}
+
+/// Whether the server refused a write because a field cannot be changed: by the fields that it names, never by its words.
+pub(crate) fn is_immutable(resource: &ResourceType, failure: &Failure) -> bool {
+    let Failure::Invalid(causes) = failure else { return false };
+    let fixed: &[(&str, &str)] = match (&*resource.group, &*resource.kind) {
+        ("apps", "Deployment" | "DaemonSet") => &[("spec.selector", "FieldValueInvalid")],
+        ("apps", "StatefulSet") => &[("spec", "FieldValueForbidden")],
+        ("batch", "Job") => &[
+            ("spec.template", "FieldValueInvalid"),
+            ("spec.selector", "FieldValueInvalid"),
+            ("spec.completions", "FieldValueInvalid"),
+        ],
+        ("", "Service") => {
+            &[("spec.clusterIPs[0]", "FieldValueInvalid"), ("spec.clusterIP", "FieldValueInvalid")]
+        }
+        ("", "PersistentVolumeClaim") => &[("spec", "FieldValueForbidden")],
+        ("", "Secret" | "ConfigMap") => &[
+            ("data", "FieldValueForbidden"),
+            ("type", "FieldValueInvalid"),
+            ("immutable", "FieldValueForbidden"),
+        ],
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
+            &[("roleRef", "FieldValueInvalid")]
+        }
+        _ => &[],
+    };
+    causes
+        .iter()
+        .any(|cause| fixed.iter().any(|(field, reason)| cause.field == *field && cause.reason == *reason))
+}

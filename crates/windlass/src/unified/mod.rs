@@ -1,0 +1,16 @@
+//! The unified controller: the same for every kind.
+//!
+//! owner from the cache → deleted, paused or not ours? → inputs → draw → run → prune → status.
+//!
+//! Every arrow is a place where the process may die. What is done is done; the next run reads what is true and goes on.
+
+mod builder;
+mod desk;
+mod keyring;
+mod node;
+mod owner;
+mod reconcile;
+mod teardown;
+mod tell;
+
+pub use self::builder::{Unified, UnifiedError};

@@ -1,0 +1,288 @@
+//! From a key to a cluster that is as it should be.
+
+use std::time::Duration;
+
+use kube::Resource;
+use windlass_graph::{Outcome as Graphed, Report};
+use windlass_runtime::cache::{Full, Shape};
+use windlass_runtime::client::Patch;
+use windlass_runtime::controller::{Class, Error, Outcome, Reconcile};
+use windlass_runtime::key::ObjectKey;
+use windlass_runtime::object::finalizers;
+
+use super::builder::Machine;
+use super::node::{RETRY, Visitor};
+use super::owner::OwnerView;
+use crate::blueprint::Blueprint;
+use crate::error::{DrawError, NodeError, Reason};
+use crate::inputs::{Held, Inputs, Resolved};
+use crate::names::{FINALIZER, ask};
+use crate::plan::{Drawn, Plan, Verb};
+use crate::prune::{self, Belonging, Pruning};
+use crate::seen::{Seen, Wait};
+use crate::status::Verdict;
+
+/// Reconciles the owners of a blueprint.
+pub(crate) struct Reconciler<B: Blueprint>(pub(crate) Machine<B>);
+
+impl<B: Blueprint> Reconcile for Reconciler<B> {
+    async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
+        self.0.reconcile(key).await
+    }
+}
+
+pub(super) type Told = Report<NodeError, Wait>;
+
+/// What a plan was drawn from, and what came of it.
+pub(super) struct Drawing {
+    pub(super) drawn: Drawn,
+    /// Every input was there.
+    pub(super) whole: bool,
+}
+
+impl<B: Blueprint> Machine<B> {
+    pub(super) async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
+        let Some(full) = self.owners.get(&key) else {
+            self.memory.forget(&key);
+            self.registry.keep(&key, Held::default());
+            return Ok(Outcome::Done);
+        };
+        let owner = OwnerView::of(full.object(), full.meta()).map_err(Error::terminal)?;
+        if owner.annotation(ask::CLASS) != self.class.as_deref() {
+            return Ok(Outcome::Done);
+        }
+        let held = Held::default();
+        let outcome = self.bring(&full, &owner, &held).await;
+        self.registry.keep(&key, held);
+        outcome
+    }
+
+    async fn bring(&self, full: &Full<B::Owner>, owner: &OwnerView, held: &Held) -> Result<Outcome, Error> {
+        if full.meta().deleting {
+            return self.tear_down(full, owner, held).await;
+        }
+        if owner.is_paused() {
+            let said = format!("paused by the annotation {}: take it away to go on", ask::PAUSED);
+            self.tell(owner, &Verdict::stopped(Reason::Paused, said), false, owner.generated(), None).await?;
+            return Ok(Outcome::Done);
+        }
+        self.hold(full).await?;
+        let drawing = match self.draw(full.object(), owner, held).await {
+            Ok(drawing) => drawing,
+            Err(error) => {
+                let verdict = Verdict::stopped(Reason::DrawFailed, error.to_string());
+                let own = self.own_status(full.object(), owner, None);
+                self.tell(owner, &verdict, false, owner.generated(), own).await?;
+                return Ok(Outcome::Done);
+            }
+        };
+        let visitor = Visitor {
+            machine: self,
+            owner,
+            held,
+            contents: parking_lot::Mutex::new(vec![None; drawing.drawn.graph.len()]),
+            generated: parking_lot::Mutex::new(owner.generated()),
+        };
+        let report: Told = drawing.drawn.graph.run(self.concurrency, |node| visitor.visit(node)).await;
+
+        let mut verdict = Verdict::of(&report);
+        let pruned =
+            if drawing.whole { self.prune(owner, &drawing.drawn, &mut verdict).await } else { Ok(false) };
+        let complete = *pruned.as_ref().unwrap_or(&false);
+        let own = self.own_status(full.object(), owner, Some(&report));
+        let generated = visitor.generated.into_inner();
+        let hold_back = self.hold_back(owner, &verdict);
+        if hold_back.is_none() {
+            self.tell(owner, &verdict, complete, generated, own).await?;
+        }
+        pruned?;
+        let outcome = outcome_of(&report)?;
+        Ok(match (hold_back, outcome) {
+            (Some(wait), Outcome::After(poll)) => Outcome::After(wait.min(poll)),
+            (Some(wait), Outcome::Done) => Outcome::After(wait),
+            (None, outcome) => outcome,
+        })
+    }
+
+    /// The plan of an owner. Pure but for reading the inputs.
+    pub(super) async fn draw(
+        &self,
+        object: &B::Owner,
+        owner: &OwnerView,
+        held: &Held,
+    ) -> Result<Drawing, DrawError> {
+        let mut inputs = Inputs::new(owner.namespace());
+        self.blueprint.inputs(object, &mut inputs);
+        if let Some(undeclared) =
+            inputs.wanted.iter().find(|wanted| !self.required.contains(wanted.resource()))
+        {
+            let kind = &undeclared.resource().kind;
+            return Err(DrawError::new(format!(
+                "the kind of {} is not declared: add `kinds.requires::<{kind}>()` to Blueprint::kinds",
+                undeclared.id
+            )));
+        }
+        let resolved = self.registry.resolve(&owner.key, inputs, held).await;
+        let mut plan = Plan::new(owner.namespace());
+        let given = Resolved::place(resolved, owner.namespace(), &mut plan);
+        self.blueprint.draw(object, &given, &mut plan)?;
+        let drawn = plan.finish()?;
+        self.needs_finalizer(object, owner, &drawn)?;
+        let missing = |node: &crate::plan::Node| {
+            matches!(&node.draft.verb, Verb::Input(crate::inputs::Given::Missing(_)))
+        };
+        let whole = !drawn.nodes().any(missing);
+        Ok(Drawing { drawn, whole })
+    }
+
+    /// What only a finalizer can clean up must not be begun without one.
+    fn needs_finalizer(&self, object: &B::Owner, owner: &OwnerView, drawn: &Drawn) -> Result<(), DrawError> {
+        if self.blueprint.ordered_deletion(object) {
+            return Ok(());
+        }
+        let why = drawn.nodes().find_map(|node| match &node.draft.verb {
+            Verb::Step(step) if step.undoes() => Some(format!("{} has to be undone", node.draft.id)),
+            _ => node
+                .object()
+                .filter(|(_, key)| !node.retained() && !owner.can_be_referred_to_from(key.namespace()))
+                .map(|_| {
+                    format!(
+                        "{} cannot be owned by a {} of another scope or namespace",
+                        node.draft.id, owner.resource.kind
+                    )
+                }),
+        });
+        match why {
+            Some(why) => Err(DrawError::new(format!("{why}: let Blueprint::ordered_deletion be true"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts the finalizer on the owner before anything is done that needs it.
+    async fn hold(&self, full: &Full<B::Owner>) -> Result<(), Error> {
+        if !self.blueprint.ordered_deletion(full.object()) {
+            return Ok(());
+        }
+        let Some(patch) = finalizers::addition(Resource::meta(full.object()), FINALIZER)? else {
+            return Ok(());
+        };
+        let owners = self.desk.client.objects::<B::Owner>();
+        owners.patch(&full.meta().key, &Patch::Json(patch), B::NAME).await?;
+        Ok(())
+    }
+
+    /// Deletes what has left the plan; returns whether nothing of it is left.
+    async fn prune(&self, owner: &OwnerView, drawn: &Drawn, verdict: &mut Verdict) -> Result<bool, Error> {
+        let inventory = self.inventory(owner, |resource, key| drawn.holds(resource, key));
+        match prune::decide(inventory, owner.explains_pruning()) {
+            Pruning::Nothing => Ok(true),
+            Pruning::Delete(objects) => {
+                for object in &objects {
+                    tracing::info!(object = %format!("{} {}", object.resource.kind, object.key), "pruned: it has left the plan");
+                    self.desk.delete(&object.resource, &object.key, object.uid).await?;
+                    self.metrics.visited(
+                        B::NAME,
+                        &object.resource.kind,
+                        crate::metrics::NodeResult::Deleted,
+                        Duration::ZERO,
+                    );
+                }
+                // What is still there tells us when it goes; what is gone lets the next go at once.
+                Ok(self.all_gone(owner, drawn))
+            }
+            Pruning::Wait(_) => Ok(false),
+            Pruning::HeldBack(leaving, all) => {
+                let said = format!(
+                    "the plan no longer has {leaving} of {all} objects, though the spec has not changed: nothing is deleted. If that \
+                     is right, allow it with the annotation {}={}",
+                    ask::ALLOW_PRUNE,
+                    owner.generation
+                );
+                verdict.degraded = Some((Reason::PruneHeldBack, said));
+                Ok(true)
+            }
+        }
+    }
+
+    fn all_gone(&self, owner: &OwnerView, drawn: &Drawn) -> bool {
+        let inventory = self.inventory(owner, |resource, key| drawn.holds(resource, key));
+        prune::decide(inventory, true) == Pruning::Nothing
+    }
+
+    /// Everything that belongs to an owner.
+    pub(super) fn inventory(
+        &self,
+        owner: &OwnerView,
+        planned: impl Fn(&windlass_runtime::resource::ResourceType, &ObjectKey) -> bool,
+    ) -> Vec<Belonging> {
+        let of_kind = |kind: &std::sync::Arc<dyn crate::kinds::OpenKind>| {
+            let resource = kind.resource().clone();
+            let objects = kind.belonging_to(&owner.uid);
+            objects.into_iter().map(move |object| (resource.clone(), object))
+        };
+        self.kinds
+            .iter()
+            .flat_map(of_kind)
+            .map(|(resource, object)| {
+                let meta = &object.live().metadata;
+                Belonging::new(&resource, meta, planned(&resource, &meta.key))
+            })
+            .collect()
+    }
+
+    /// Quick work is told once: a first status that would change in a moment is held back.
+    fn hold_back(&self, owner: &OwnerView, verdict: &Verdict) -> Option<Duration> {
+        let first = owner.status.is_null() || owner.status.as_object().is_some_and(serde_json::Map::is_empty);
+        if !first || verdict.ready || verdict.failed {
+            return None;
+        }
+        let known = self.memory.known_for(&owner.key, owner.uid);
+        self.first_status.checked_sub(known).filter(|left| !left.is_zero())
+    }
+
+    pub(super) fn own_status(
+        &self,
+        object: &B::Owner,
+        owner: &OwnerView,
+        report: Option<&Told>,
+    ) -> Option<serde_json::Value> {
+        self.blueprint.status(object, &Seen { report, kinds: &self.kinds, namespace: owner.namespace() })
+    }
+}
+
+/// When the owner is to be looked at again, though nothing may have changed.
+pub(super) fn outcome_of(report: &Told) -> Result<Outcome, Error> {
+    let mut worst: Option<(Class, String)> = None;
+    let mut poll: Option<Duration> = None;
+    let mut sooner = |wait: Duration| poll = Some(poll.map_or(wait, |poll| poll.min(wait)));
+    for node in report.nodes() {
+        match node.outcome() {
+            Graphed::Waiting(wait) => wait.poll.into_iter().for_each(&mut sooner),
+            Graphed::Failed(failure) => {
+                let class = failure.error().map_or(Class::Transient, NodeError::class);
+                match failure.error().map(NodeError::reason) {
+                    Some(Reason::Fighting) => sooner(Duration::from_mins(1)),
+                    // Watched, or a matter of the plan alone.
+                    Some(Reason::Collision | Reason::GeneratedLost | Reason::DrawFailed) => {}
+                    _ if class == Class::Terminal => sooner(RETRY),
+                    _ => {}
+                }
+                let worse = match (&worst, class) {
+                    (_, Class::Terminal) => false,
+                    (None, _) => true,
+                    (Some((Class::Conflict, _)), Class::Transient) => true,
+                    _ => false,
+                };
+                if worse {
+                    worst = Some((class, format!("{}: {failure}", node.id())));
+                }
+            }
+            _ => {}
+        }
+    }
+    match worst {
+        Some((Class::Conflict, said)) => Err(Error::conflict(said)),
+        Some((_, said)) => Err(Error::transient(said)),
+        None => Ok(poll.map_or(Outcome::Done, Outcome::After)),
+    }
+}

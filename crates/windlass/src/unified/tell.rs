@@ -1,0 +1,79 @@
+//! Status and events: written when they change, and only then.
+
+use jiff::Timestamp;
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+use windlass_runtime::client::Apply;
+use windlass_runtime::controller::Error;
+use windlass_runtime::events::EventType;
+
+use super::builder::Machine;
+use super::owner::OwnerView;
+use crate::blueprint::Blueprint;
+use crate::error::Reason;
+use crate::status::{self, Verdict, condition};
+
+impl<B: Blueprint> Machine<B> {
+    /// Writes the status, if it changed; then tells of what it changed to.
+    pub(super) async fn tell(
+        &self,
+        owner: &OwnerView,
+        verdict: &Verdict,
+        complete: bool,
+        generated: Vec<String>,
+        own: Option<Value>,
+    ) -> Result<(), Error> {
+        let next = status::next(
+            &owner.status,
+            verdict,
+            owner.generation,
+            complete,
+            generated,
+            own,
+            Timestamp::now(),
+        );
+        if !status::differs(&owner.status, &next) {
+            return Ok(());
+        }
+        let body = json!({
+            "apiVersion": owner.resource.api_version(),
+            "kind": owner.resource.kind,
+            "metadata": {"name": owner.key.name(), "namespace": owner.key.namespace(), "uid": owner.uid},
+            "status": next,
+        });
+        let owners = self.desk.client.objects_of::<IgnoredAny>(owner.resource.clone());
+        match owners.apply_status(&owner.key, &body, &Apply::by(B::NAME).force()).await {
+            Ok(_) => {}
+            // It has gone, or another has its name: nobody is left to be told.
+            Err(error) if error.is_not_found() || error.is_conflict() => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        self.announce(owner, verdict, &next);
+        Ok(())
+    }
+
+    /// Events, on transitions only. That quick work is done is no news.
+    fn announce(&self, owner: &OwnerView, verdict: &Verdict, next: &Value) {
+        let before = status::said(&owner.status, condition::READY);
+        let after = status::said(next, condition::READY);
+        if before == after {
+            return;
+        }
+        let was_ready = before.as_ref().is_some_and(|(truth, _)| truth == "True");
+        let (kind, reason) = match (before.is_some(), verdict) {
+            (false, Verdict { ready: true, .. }) => return,
+            (_, Verdict { ready: true, .. }) => (EventType::Normal, Reason::Ready),
+            (_, Verdict { failed: true, reason, .. }) => (EventType::Warning, *reason),
+            (
+                _,
+                Verdict {
+                    reason: reason @ (Reason::Paused | Reason::Deleting | Reason::InputMissing), ..
+                },
+            ) => (EventType::Normal, *reason),
+            // Between two kinds of waiting there is no transition.
+            _ if was_ready => (EventType::Normal, verdict.reason),
+            _ => return,
+        };
+        self.event(owner, kind, reason, &verdict.message);
+    }
+}
