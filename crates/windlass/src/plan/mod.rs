@@ -50,6 +50,11 @@ impl Plan {
         self.object(Desired::of(&object, self.namespace.as_deref()), Verb::Apply)
     }
 
+    /// The same, of an object that is JSON, of a kind known only at run time.
+    pub fn add_json(&mut self, resource: ResourceType, object: serde_json::Value) -> Planned {
+        self.object(Desired::from_value(resource, object, self.namespace.as_deref()), Verb::Apply)
+    }
+
     /// A Job that runs to completion once per content: its name gets a digest of its spec, so a changed Job is a new one, and
     /// the old one is pruned.
     ///
