@@ -21,12 +21,12 @@ const SYSTEM: [&str; 6] = [
 /// apply), and of those who applied only the `predecessors`. Subresources (scale, status) and the control plane keep theirs, and
 /// so do entries in another version of the kind, which only the server could translate.
 pub(crate) fn takeover(
-    managed: &Value,
+    present: &Value,
     manager: &str,
     api_version: &str,
     predecessors: &[String],
 ) -> Option<Value> {
-    let entries = managed.as_array()?;
+    let entries = present.as_array()?;
     let text =
         |entry: &Value, field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     let taken = |entry: &&Value| {

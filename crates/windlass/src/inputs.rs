@@ -149,13 +149,12 @@ impl Resolved {
     pub(crate) fn place(resolved: Vec<ResolvedInput>, namespace: Option<&str>, plan: &mut Plan) -> Self {
         let mut found: HashMap<String, (Planned, Option<Arc<dyn AsContent>>)> = HashMap::new();
         for ResolvedInput { id, given, content } in resolved {
-            match found.get_mut(&id) {
-                // Required and read: one node, with the values.
-                Some((_, values)) => *values = content.or(values.take()),
-                None => {
-                    let planned = plan.input(id.clone(), given);
-                    found.insert(id, (planned, content));
-                }
+            // Required and read: one node, with the values.
+            if let Some((_, values)) = found.get_mut(&id) {
+                *values = content.or(values.take());
+            } else {
+                let planned = plan.input(id.clone(), given);
+                found.insert(id, (planned, content));
             }
         }
         Self { namespace: namespace.map(str::to_owned), found, complain: plan.complaints() }

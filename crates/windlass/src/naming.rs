@@ -47,7 +47,7 @@ pub(crate) fn by_content(base: &str, content: &[u8], limit: usize) -> String {
 
 fn short_hash(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
-    digest.iter().take(HASH / 2).map(|byte| format!("{byte:02x}")).collect()
+    crate::secrecy::hex(&digest[..HASH / 2])
 }
 
 #[cfg(test)]

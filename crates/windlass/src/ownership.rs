@@ -9,6 +9,8 @@
 //! `fieldsV1` is a tree whose keys say what they are: `f:name` a field, `k:{…}` an item of a list by its keys, `v:…` an item of
 //! a set by its value, `.` the thing itself. An empty node is a leaf: the whole value, of whatever size, is one field.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value};
 
 /// The first path of `desired` that is not in `fields` (a `fieldsV1`), if there is one.
@@ -80,7 +82,8 @@ fn covers(value: &Value, node: &Map<String, Value>, path: &mut String) -> bool {
             .all(|(name, value)| member(name, value, node, path)),
         Value::Array(items) => items.iter().enumerate().all(|(index, item)| {
             let length = path.len();
-            path.push_str(&format!("[{index}]"));
+            // Writing to a string cannot fail.
+            let _ = write!(path, "[{index}]");
             let covered = entry(item, node).is_some_and(|entry| covers(item, entry, path));
             if covered {
                 path.truncate(length);

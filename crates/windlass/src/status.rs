@@ -294,7 +294,7 @@ mod tests {
             true,
             vec![],
             Some(json!({"phase": "Running"})),
-            now() + Duration::from_secs(60),
+            now() + Duration::from_mins(1),
         );
         assert!(!differs(&first, &later), "{first} {later}");
         let mut foreign = first.clone();

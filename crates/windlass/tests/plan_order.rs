@@ -5,8 +5,7 @@ mod kit;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{Pod, Secret};
-use kube::api::{Patch, PatchParams, PostParams};
-use serde_json::json;
+use kube::api::PostParams;
 use windlass::Unified;
 use windlass_testenv::{Story, TestEnv, or_not_run};
 
@@ -24,11 +23,17 @@ async fn all_nodes_come_up_in_order() -> Result<()> {
 
     let writes = corner.writes_since(mark)?;
     let place = |write: &str| {
-        writes.iter().position(|other| other.starts_with(write)).unwrap_or_else(|| panic!("no {write} in {writes:#?}"))
+        writes
+            .iter()
+            .position(|other| other.starts_with(write))
+            .unwrap_or_else(|| panic!("no {write} in {writes:#?}"))
     };
     assert_eq!(place("patch shops one"), 0, "the finalizer comes first: {writes:#?}");
     for before in ["serviceaccounts one-runner", "secrets one-key", "persistentvolumeclaims one-data"] {
-        assert!(place(&format!("patch {before}")) < place("patch statefulsets one-db"), "{before}: {writes:#?}");
+        assert!(
+            place(&format!("patch {before}")) < place("patch statefulsets one-db"),
+            "{before}: {writes:#?}"
+        );
     }
     assert!(place("patch statefulsets one-db") < place("patch jobs one-migrate-"), "{writes:#?}");
     assert!(place("patch jobs one-migrate-") < place("patch deployments one-web"), "{writes:#?}");
@@ -37,5 +42,30 @@ async fn all_nodes_come_up_in_order() -> Result<()> {
     let objects: Vec<_> = writes.iter().filter(|write| !write.contains("shops")).collect();
     assert_eq!(objects.len(), 10, "{writes:#?}");
     println!("writes of the first shop: {writes:#?}");
+    operator.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_is_held_back_holds_back_only_what_depends_on_it_and_says_why() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "held-back").await?;
+    let operator = corner.operate(Unified::of(Shops::default())).await?;
+    corner.namespace.api::<Secret>().create(&PostParams::default(), &password("one")).await?;
+    let mut stuck = shop("one", "shop:1");
+    stuck.spec.story = Story::ImagePullError.annotations();
+    corner.namespace.api::<Shop>().create(&PostParams::default(), &stuck).await?;
+
+    let (reason, message) = corner.until_said::<Shop>("one", "Ready", "False", "ImagePullBackOff").await?;
+    assert_eq!(reason, "Waiting");
+    assert!(
+        message.starts_with("waiting for Deployment one-web: 0 of 2 replicas ready (ImagePullBackOff"),
+        "{message}"
+    );
+    let mark = corner.mark()?;
+    let told = Story::Ready.tell(&corner.namespace.api::<Pod>(), "app=one-web").await?;
+    assert_eq!(told, 2, "both pods are released");
+    corner.until::<Shop>("one", "Ready", "True").await?;
+    // What was released was heard of by watches: nothing was asked for.
+    let asked = corner.requests_since(mark)?;
+    assert_eq!(asked.filter(|request| !request.is_write()).count(), 0, "{asked}");
     operator.stop().await
 }

@@ -72,7 +72,7 @@ impl Drawn {
 pub(super) fn finish(drafts: Drafts, _home: Option<&str>) -> Result<Drawn, DrawError> {
     let Drafts { nodes, errors } = drafts;
     if !errors.is_empty() {
-        return Err(all(errors));
+        return Err(all(&errors));
     }
     let mut graph: Graph<Node> = Graph::new();
     // Where each draft came to stand; one that is not wanted stands nowhere.
@@ -95,7 +95,7 @@ pub(super) fn finish(drafts: Drafts, _home: Option<&str>) -> Result<Drawn, DrawE
     Ok(Drawn { graph })
 }
 
-fn all(errors: Vec<DrawError>) -> DrawError {
+fn all(errors: &[DrawError]) -> DrawError {
     DrawError::new(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 
@@ -167,8 +167,7 @@ mod tests {
             let mut plan = Plan::new(Some("shop"));
             plan.task(job(image));
             let drawn = plan.finish().unwrap();
-            let name = drawn.nodes().next().unwrap().object().unwrap().1.name().to_owned();
-            name
+            drawn.nodes().next().unwrap().object().unwrap().1.name().to_owned()
         };
         assert_eq!(name("a"), name("a"));
         assert_ne!(name("a"), name("b"));

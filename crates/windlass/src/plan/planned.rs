@@ -19,6 +19,7 @@ pub struct Planned {
     index: usize,
 }
 
+#[allow(clippy::return_self_not_must_use)] // the plan holds the node; the handle is for whoever needs it
 impl Planned {
     pub(super) fn new(drafts: Arc<Mutex<Drafts>>, index: usize) -> Self {
         Self { drafts, index }

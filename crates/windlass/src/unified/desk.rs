@@ -120,7 +120,7 @@ pub(crate) fn is_immutable(resource: &ResourceType, failure: &Failure) -> bool {
     let Failure::Invalid(causes) = failure else { return false };
     let fixed: &[(&str, &str)] = match (&*resource.group, &*resource.kind) {
         ("apps", "Deployment" | "DaemonSet") => &[("spec.selector", "FieldValueInvalid")],
-        ("apps", "StatefulSet") => &[("spec", "FieldValueForbidden")],
+        ("apps", "StatefulSet") | ("", "PersistentVolumeClaim") => &[("spec", "FieldValueForbidden")],
         ("batch", "Job") => &[
             ("spec.template", "FieldValueInvalid"),
             ("spec.selector", "FieldValueInvalid"),
@@ -129,7 +129,6 @@ pub(crate) fn is_immutable(resource: &ResourceType, failure: &Failure) -> bool {
         ("", "Service") => {
             &[("spec.clusterIPs[0]", "FieldValueInvalid"), ("spec.clusterIP", "FieldValueInvalid")]
         }
-        ("", "PersistentVolumeClaim") => &[("spec", "FieldValueForbidden")],
         ("", "Secret" | "ConfigMap") => &[
             ("data", "FieldValueForbidden"),
             ("type", "FieldValueInvalid"),

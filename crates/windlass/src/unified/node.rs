@@ -20,7 +20,7 @@ use crate::desired::Desired;
 use crate::error::{DrawError, NodeError, Reason};
 use crate::inputs::{Given, Held};
 use crate::kinds::OpenKind;
-use crate::live::{Live, LiveRef};
+use crate::live::{AsLive, Live, LiveRef};
 use crate::memory::{Leave, Memory, REFUSAL};
 use crate::metrics::NodeResult;
 use crate::names::{ask, label, mark};
@@ -129,7 +129,7 @@ impl<B: Blueprint> Visitor<'_, B> {
     async fn object(&self, node: &Node, planned: &Desired, done: &mut NodeResult) -> Visited {
         let kind = self.machine.kind(&planned.resource)?;
         let live = kind.get(&planned.key);
-        let desired = self.complete(node, planned, live.as_deref().map(|live| live.live())).await?;
+        let desired = self.complete(node, planned, live.as_deref().map(AsLive::live)).await?;
         self.offer_content(node, &desired)?;
         let digest = mark_of(&desired);
         match &live {
@@ -345,8 +345,8 @@ impl<B: Blueprint> Visitor<'_, B> {
                 );
                 if first {
                     self.machine.metrics.fought(B::NAME, &desired.resource.kind);
-                    let note = format!("{}: {said}", node.draft.id);
-                    self.machine.event(self.owner, EventType::Warning, Reason::Fighting, &note);
+                    let told = format!("{}: {said}", node.draft.id);
+                    self.machine.event(self.owner, EventType::Warning, Reason::Fighting, &told);
                 }
                 Err(NodeError { class: Class::Terminal, reason: Reason::Fighting, message: said })
             }

@@ -267,13 +267,12 @@ pub(super) fn outcome_of(report: &Told) -> Result<Outcome, Error> {
                     _ if class == Class::Terminal => sooner(RETRY),
                     _ => {}
                 }
-                let worse = match (&worst, class) {
+                let graver = match (&worst, class) {
                     (_, Class::Terminal) => false,
-                    (None, _) => true,
-                    (Some((Class::Conflict, _)), Class::Transient) => true,
+                    (None, _) | (Some((Class::Conflict, _)), Class::Transient) => true,
                     _ => false,
                 };
-                if worse {
+                if graver {
                     worst = Some((class, format!("{}: {failure}", node.id())));
                 }
             }

@@ -76,7 +76,12 @@ impl Blueprint for Bundles {
 
     fn kinds(&self, kinds: &mut Kinds) {
         kinds.owns::<ConfigMap>().owns::<Secret>().owns::<Service>().owns::<ServiceAccount>();
-        kinds.owns::<Deployment>().owns::<StatefulSet>().owns::<DaemonSet>().owns::<Job>().owns::<PersistentVolumeClaim>();
+        kinds
+            .owns::<Deployment>()
+            .owns::<StatefulSet>()
+            .owns::<DaemonSet>()
+            .owns::<Job>()
+            .owns::<PersistentVolumeClaim>();
         kinds.owns::<Ingress>().owns::<NetworkPolicy>().owns::<Role>().owns::<RoleBinding>();
         kinds.owns::<HorizontalPodAutoscaler>().owns::<Bundle>();
         kinds.requires::<Secret>();
@@ -96,10 +101,16 @@ impl Blueprint for Bundles {
         if bundle.spec.broken {
             return Err(DrawError::new("spec.broken is true: make it false"));
         }
-        let mut planned: Vec<(String, windlass::Planned)> =
-            bundle.spec.secrets.iter().map(|name| (format!("Secret {name}"), given.get::<Secret>(name))).collect();
+        let mut planned: Vec<(String, windlass::Planned)> = bundle
+            .spec
+            .secrets
+            .iter()
+            .map(|name| (format!("Secret {name}"), given.get::<Secret>(name)))
+            .collect();
         for item in bundle.spec.items.iter().take(self.most.or(bundle.spec.only).unwrap_or(usize::MAX)) {
-            let text = |pointer: &str| item.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let text = |pointer: &str| {
+                item.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+            };
             let mut object = item.object.clone();
             if let Some(release) = self.release {
                 object["metadata"]["labels"]["release"] = release.into();

@@ -31,7 +31,11 @@ impl Operator {
     }
 
     /// The same, with other than the usual options.
-    pub(crate) fn with<B: Blueprint>(config: kube::Config, namespace: &str, unified: Unified<B>) -> Result<Self> {
+    pub(crate) fn with<B: Blueprint>(
+        config: kube::Config,
+        namespace: &str,
+        unified: Unified<B>,
+    ) -> Result<Self> {
         let retry = RetryPolicy { attempts: 2, ..RetryPolicy::default() };
         let options = ClientOptions { retry, deadline: Duration::from_secs(10), ..ClientOptions::default() };
         let client = Client::new(config, options)?;
@@ -144,7 +148,13 @@ impl Corner {
     }
 
     /// The same, and its message contains these words.
-    pub(crate) async fn until_said<K>(&self, name: &str, condition: &str, truth: &str, words: &str) -> Result<(String, String)>
+    pub(crate) async fn until_said<K>(
+        &self,
+        name: &str,
+        condition: &str,
+        truth: &str,
+        words: &str,
+    ) -> Result<(String, String)>
     where
         K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
         K: Clone + std::fmt::Debug + serde::de::DeserializeOwned + serde::Serialize,
@@ -156,7 +166,9 @@ impl Corner {
             let owner = serde_json::to_value(owner).map_err(|error| error.to_string())?;
             let generation = owner["metadata"]["generation"].clone();
             let conditions = owner["status"]["conditions"].as_array().cloned().unwrap_or_default();
-            let text = |condition: &serde_json::Value, field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+            let text = |condition: &serde_json::Value, field: &str| {
+                condition[field].as_str().unwrap_or_default().to_owned()
+            };
             conditions
                 .iter()
                 .find(|found| {

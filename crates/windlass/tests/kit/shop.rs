@@ -57,7 +57,11 @@ impl Step for Register {
 
     async fn check(&self) -> Result<StepState, Error> {
         *self.registrar.calls.lock() += 1;
-        Ok(if self.registrar.shops.lock().contains(&self.name) { StepState::Done } else { StepState::NotDone })
+        Ok(if self.registrar.shops.lock().contains(&self.name) {
+            StepState::Done
+        } else {
+            StepState::NotDone
+        })
     }
 
     async fn act(&self) -> Result<(), Error> {
@@ -109,10 +113,14 @@ impl Blueprint for Shops {
         let part = |suffix: &str| format!("{name}-{suffix}");
         let password = given.get::<Secret>(&shop.spec.password_secret);
         let account = plan.add(object::<ServiceAccount>(json!({"metadata": {"name": part("runner")}}))?);
-        let config = plan.add(object::<ConfigMap>(json!({"metadata": {"name": part("config")}, "data": {"image": shop.spec.image}}))?);
+        let config = plan.add(object::<ConfigMap>(
+            json!({"metadata": {"name": part("config")}, "data": {"image": shop.spec.image}}),
+        )?);
         let key_name = part("key");
         let key = plan.create_once(part("key"), move |random| {
-            object::<Secret>(json!({"metadata": {"name": key_name}, "stringData": {"key": random.alphanumeric(32)?}}))
+            object::<Secret>(
+                json!({"metadata": {"name": key_name}, "stringData": {"key": random.alphanumeric(32)?}}),
+            )
         });
         let data = plan.add(object::<PersistentVolumeClaim>(json!({"metadata": {"name": part("data")},
             "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}))?);
@@ -136,7 +144,10 @@ impl Blueprint for Shops {
             "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": {"service": {"name": part("web"), "port": {"number": 80}}}}]}}]}}))?)
             .after([&web_service])
             .when(shop.spec.host.is_some());
-        let register = Register { name: format!("{}/{name}", shop.namespace().unwrap_or_default()), registrar: self.registrar.clone() };
+        let register = Register {
+            name: format!("{}/{name}", shop.namespace().unwrap_or_default()),
+            registrar: self.registrar.clone(),
+        };
         plan.step("registration", register).after([&web]);
         Ok(())
     }
@@ -163,11 +174,17 @@ fn service(name: &str) -> Value {
 
 /// A shop, as a user writes it.
 pub(crate) fn shop(name: &str, image: &str) -> Shop {
-    let spec = ShopSpec { image: image.into(), password_secret: "password".into(), host: Some("shop.test".into()), story: Default::default() };
+    let spec = ShopSpec {
+        image: image.into(),
+        password_secret: "password".into(),
+        host: Some("shop.test".into()),
+        story: std::collections::BTreeMap::default(),
+    };
     Shop::new(name, spec)
 }
 
 /// The Secret that shops require.
 pub(crate) fn password(value: &str) -> Secret {
-    serde_json::from_value(json!({"metadata": {"name": "password"}, "stringData": {"password": value}})).unwrap()
+    serde_json::from_value(json!({"metadata": {"name": "password"}, "stringData": {"password": value}}))
+        .unwrap()
 }
