@@ -99,9 +99,13 @@ impl Reconcile for FooController {
         let wanted = Spec::of(&foo);
         if !live.as_ref().is_some_and(|live| live.spec.has(&wanted)) {
             let owner = Owner::of(foo.object())?.controller_reference(key.namespace())?;
-            let manifest = manifest(name, &owner, &wanted, live.map(|live| live.metadata.uid));
+            let manifest = manifest(name, &owner, &wanted, live.as_ref().map(|live| live.metadata.uid));
             self.client.objects::<Deployment>().apply(&place, &manifest, &Apply::by(MANAGER).force()).await?;
             self.tell(&foo, EventType::Normal, "Synced", "Foo synced successfully");
+            if live.is_none() {
+                // Its coming calls us again, after those who wait; by then its status is worth telling.
+                return Ok(Outcome::Done);
+            }
         }
         self.prune(&foo, name).await?;
         self.report(&foo, &place).await?;
