@@ -125,7 +125,8 @@ impl Operator {
         };
         let names = WebhookNames::of(self, &namespace);
         let secret = ObjectKey::namespaced(&*namespace, &*names.secret);
-        let certificates = Certificates::in_secret(setup.client(), secret, [&*names.dns]);
+        let called = settings.webhook_names.iter().chain([&names.dns]);
+        let certificates = Certificates::in_secret(setup.client(), secret, called);
         let listener = Listener::bind(address)?;
         let bound = listener.address();
         let webhooks = std::mem::take(&mut setup.webhooks);

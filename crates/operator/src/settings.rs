@@ -21,6 +21,9 @@ pub struct Settings {
     pub election: Option<Lease>,
     /// Where webhooks are served, if the operator has any; `None`: they are not.
     pub webhooks: Option<SocketAddr>,
+    /// Names and addresses by which the API server calls the webhooks, beside that of their Service: for a process outside of
+    /// the cluster, whose configurations name a URL.
+    pub webhook_names: BTreeSet<String>,
     /// How long work in flight may take to finish at a stop.
     pub grace: Duration,
 }
@@ -43,6 +46,7 @@ impl Default for Settings {
             admin: BTreeSet::new(),
             election: None,
             webhooks: None,
+            webhook_names: BTreeSet::new(),
             grace: Duration::from_secs(30),
         }
     }
