@@ -121,9 +121,10 @@ fn facts(
 ) -> Vec<(&'static str, String)> {
     let join = |parts: Vec<String>| parts.join(", ");
     let kinds = join(process.watches().iter().map(|kind| kind.kind.to_string()).collect());
-    let place = match settings.namespaces.is_empty() {
-        true => "all namespaces".to_owned(),
-        false => format!("namespace {}", join(settings.namespaces.iter().cloned().collect())),
+    let place = if settings.namespaces.is_empty() {
+        "all namespaces".to_owned()
+    } else {
+        format!("namespace {}", join(settings.namespaces.iter().cloned().collect()))
     };
     let mut facts = vec![
         ("operator", format!("{} {}", operator.name, operator.version)),

@@ -67,9 +67,11 @@ impl<'a> Setup<'a> {
 
     /// The objects that this process is to look at: all, or those of the namespaces that its user named.
     pub fn scope(&self) -> Selection {
-        match self.settings.namespaces.is_empty() {
-            true => Selection::all(),
-            false => Selection::all().in_namespaces(self.settings.namespaces.iter().map(String::as_str)),
+        let namespaces = &self.settings.namespaces;
+        if namespaces.is_empty() {
+            Selection::all()
+        } else {
+            Selection::all().in_namespaces(namespaces.iter().map(String::as_str))
         }
     }
 

@@ -3,6 +3,8 @@
 //! Read [`api`] first (what a user writes), then [`controller`] (what is done about it); [`deployment`] is what the two have in
 //! between. This file puts them together.
 
+#![allow(clippy::disallowed_names)] // here, foo is a name: that of a kind
+
 pub mod api;
 pub mod controller;
 pub mod deployment;

@@ -6,6 +6,7 @@
 //! | `crds.yaml` | the kinds that it defines |
 //! | `rbac.yaml` | its ServiceAccount, and exactly the rights that its parts need |
 //! | `leader-election.yaml` | the right to its Lease |
+//! | `user-roles.yaml` | what users may do with its kinds, as part of the cluster's own `view`, `edit` and `admin` |
 //! | `webhooks.yaml` | the configurations and the Service of its webhooks, if it has any |
 //! | `deployment.yaml` | the Deployment |
 //! | `kustomization.yaml` | all of them, for `kubectl apply -k` |
@@ -153,6 +154,7 @@ impl Manifests {
             ("crds.yaml", definitions),
             ("rbac.yaml", rbac::rights(operator, install, &declared)?),
             ("leader-election.yaml", rbac::election(operator, install)?),
+            ("user-roles.yaml", rbac::for_users(operator, install)),
             ("webhooks.yaml", webhooks::configurations(operator, install, &declared)),
             ("deployment.yaml", vec![workload::deployment(operator, install, &declared)]),
         ]);
@@ -184,6 +186,7 @@ impl Manifests {
             "crds.yaml",
             "rbac.yaml",
             "leader-election.yaml",
+            "user-roles.yaml",
             "webhooks.yaml",
             "deployment.yaml",
         ];
@@ -215,7 +218,7 @@ impl Manifests {
                 Err(_) => files.push(((*name).to_owned(), "is missing")),
             }
         }
-        for left in ["webhooks.yaml", "crds.yaml"] {
+        for left in ["crds.yaml", "user-roles.yaml", "webhooks.yaml"] {
             if !self.files.contains_key(left) && directory.join(left).exists() {
                 files.push((left.to_owned(), "is left over: nothing is declared for it; delete it"));
             }

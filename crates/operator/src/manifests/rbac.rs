@@ -1,6 +1,7 @@
 //! Rights: exactly what the parts need, where they need it.
 
 use k8s_openapi::api::rbac::v1::Role;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 use windlass_runtime::access::{Access, Entry};
 use windlass_runtime::key::ObjectKey;
@@ -76,18 +77,11 @@ fn bound(
     name: &str,
     role: Role,
 ) -> Result<[Value; 2], serde_json::Error> {
-    let namespace = role.metadata.namespace.clone();
-    let binding = binding(operator, install, "Role", name, namespace);
+    let binding = binding(operator, install, "Role", name, role.metadata.namespace.as_deref());
     Ok([labelled(operator, serde_json::to_value(role)?), binding])
 }
 
-fn binding(
-    operator: &Operator,
-    install: &Install,
-    kind: &str,
-    name: &str,
-    namespace: Option<String>,
-) -> Value {
+fn binding(operator: &Operator, install: &Install, kind: &str, name: &str, namespace: Option<&str>) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": format!("{kind}Binding"),
         "metadata": {"name": name, "namespace": namespace, "labels": labels(operator)},
@@ -99,4 +93,44 @@ fn binding(
 fn labelled(operator: &Operator, mut object: Value) -> Value {
     object["metadata"]["labels"] = labels(operator);
     object
+}
+
+/// What users may do with the kinds that the operator defines: part of the cluster's own `view`, `edit` and `admin`.
+pub(super) fn for_users(operator: &Operator, install: &Install) -> Vec<Value> {
+    if operator.definitions.is_empty() {
+        return Vec::new();
+    }
+    let role = |verb: &str, into: &[&str], verbs: &[&str], subresources: &[&str]| {
+        let rule = |definition: &CustomResourceDefinition| {
+            let plural = &definition.spec.names.plural;
+            let below = subresources.iter().filter(|below| has_subresource(definition, below));
+            let resources: Vec<String> =
+                [plural.clone()].into_iter().chain(below.map(|below| format!("{plural}/{below}"))).collect();
+            json!({"apiGroups": [definition.spec.group], "resources": resources, "verbs": verbs})
+        };
+        let mut labels = labels(operator);
+        for role in into {
+            labels[format!("rbac.authorization.k8s.io/aggregate-to-{role}")] = "true".into();
+        }
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": format!("{}.{verb}", operator.cluster_name(&install.namespace)), "labels": labels},
+            "rules": operator.definitions.iter().map(rule).collect::<Vec<_>>(),
+        })
+    };
+    let write = ["create", "update", "patch", "delete", "deletecollection"];
+    vec![
+        role("edit", &["admin", "edit"], &write, &["scale"]),
+        role("view", &["admin", "edit", "view"], &["get", "list", "watch"], &["scale", "status"]),
+    ]
+}
+
+fn has_subresource(definition: &CustomResourceDefinition, name: &str) -> bool {
+    definition.spec.versions.iter().filter_map(|version| version.subresources.as_ref()).any(
+        |has| match name {
+            "scale" => has.scale.is_some(),
+            "status" => has.status.is_some(),
+            _ => false,
+        },
+    )
 }

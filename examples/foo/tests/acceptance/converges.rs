@@ -31,7 +31,7 @@ async fn f03_f16_where_all_is_well_nothing_is_written_also_after_a_restart() -> 
 
     let mark = world.mark()?;
     let again = world.operator().await?;
-    again.idle_after(3.0).await?;
+    again.idle_after(3).await?;
     let writes = world.requests(mark)?.writes();
     assert!(writes.is_empty(), "{writes}");
     world.end(again).await

@@ -8,6 +8,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 use windlass_operator::manifests::{Install, Manifests};
@@ -68,6 +69,14 @@ async fn the_manifests_apply_and_grant_exactly_what_the_program_needs() -> Resul
     })
     .await?;
 
+    eventually("those who may view to view Foos too", || async {
+        let view =
+            Api::<ClusterRole>::all(client.clone()).get("view").await.map_err(|error| error.to_string())?;
+        let resources = view.rules.iter().flatten().flat_map(|rule| rule.resources.iter().flatten());
+        resources.filter(|resource| *resource == "foos").map(drop).next().ok_or("not yet".to_owned())
+    })
+    .await?;
+
     // Its Pod is only played: we are its Pod now, with its arguments and its account.
     let container = &deployment.spec.unwrap().template.spec.unwrap().containers[0];
     let args = container.args.clone().unwrap_or_default();
@@ -114,7 +123,11 @@ async fn the_manifests_apply_and_grant_exactly_what_the_program_needs() -> Resul
 fn unused_rights(requests: &windlass_testenv::Requests) -> Result<()> {
     let text = manifests()?.stream();
     let objects: Vec<Value> = serde_saphyr::from_multiple(&text)?;
-    for rule in objects.iter().filter_map(|object| object["rules"].as_array()).flatten() {
+    let for_users = |object: &Value| {
+        object["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-edit"].is_string()
+    };
+    let ours = |object: &&Value| !for_users(object);
+    for rule in objects.iter().filter(ours).filter_map(|object| object["rules"].as_array()).flatten() {
         for resource in rule["resources"].as_array().unwrap() {
             let resource = resource.as_str().unwrap();
             // Checked by the admission of blockOwnerDeletion, which asks for nothing in the audit log.

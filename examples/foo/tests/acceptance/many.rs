@@ -43,7 +43,7 @@ async fn many_foos_cost_four_requests_each_and_then_none() -> Result<()> {
         if events == FOOS { Ok(()) } else { Err(format!("{events} are")) }
     })
     .await?;
-    program.idle_after(1.0).await?;
+    program.idle_after(1).await?;
     let requests = world.requests(mark)?;
     println!("{FOOS} Foos, from nothing to available: {requests}");
     println!("{:.1} MB resident with {FOOS} Foos", program.resident()?);
@@ -57,8 +57,7 @@ async fn many_foos_cost_four_requests_each_and_then_none() -> Result<()> {
     let mark = world.mark()?;
     let again = Program::start(&kubeconfig, &arguments, &[])?;
     again.ready().await?;
-    #[allow(clippy::cast_precision_loss)] // 500
-    again.idle_after(FOOS as f64).await?;
+    again.idle_after(FOOS as u64).await?;
     let requests = world.requests(mark)?;
     println!("the same again, after a restart: {requests}");
     println!("{:.1} MB resident with {FOOS} Foos", again.resident()?);

@@ -8,6 +8,8 @@ use anyhow::{Context as _, Result, ensure};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use windlass_testenv::eventually;
 
+use crate::world::is_idle;
+
 pub(crate) struct Program {
     child: Child,
     /// Where health and metrics are.
@@ -34,7 +36,7 @@ impl Program {
             screen.push(line);
         };
         // Read on, or it would have to wait with what it has to say.
-        std::thread::spawn(move || said.map_while(Result::ok).for_each(|line| println!("{line}")));
+        std::thread::spawn(move || said.map_while(Result::ok).for_each(drop));
         Ok(Self { child, admin })
     }
 
@@ -61,20 +63,9 @@ impl Program {
     }
 
     /// Waits until at least so many reconciles have ended, and none is queued or under way.
-    pub(crate) async fn idle_after(&self, reconciles: f64) -> Result<()> {
+    pub(crate) async fn idle_after(&self, reconciles: u64) -> Result<()> {
         let idle = eventually(format!("{reconciles} reconciles, and then peace"), || async {
-            let text = self.get("/metrics").await.map_err(|error| error.to_string())?;
-            let sum = |start: &str| -> f64 {
-                let lines = text.lines().filter(|line| line.starts_with(start));
-                lines.filter_map(|line| line.rsplit_once(' ')?.1.trim().parse::<f64>().ok()).sum()
-            };
-            let done = sum("controller_runtime_reconcile_total");
-            let waiting = sum("workqueue_depth") + sum("controller_runtime_active_workers");
-            if done >= reconciles && waiting == 0.0 {
-                Ok(())
-            } else {
-                Err(format!("{done} done, {waiting} waiting"))
-            }
+            is_idle(&self.get("/metrics").await.map_err(|error| error.to_string())?, reconciles)
         });
         Ok(idle.await?)
     }

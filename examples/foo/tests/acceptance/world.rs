@@ -214,22 +214,14 @@ impl Running {
     }
 
     /// The sum of all samples whose lines begin so.
-    pub(crate) fn metric(&self, start: &str) -> f64 {
-        let text = self.metrics.encode();
-        let values = text.lines().filter(|line| line.starts_with(start));
-        values.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
+    pub(crate) fn metric(&self, start: &str) -> u64 {
+        sum(&self.metrics.encode(), start)
     }
 
     /// Waits until at least so many reconciles have ended, and none is queued or under way.
-    pub(crate) async fn idle_after(&self, reconciles: f64) -> Result<()> {
+    pub(crate) async fn idle_after(&self, reconciles: u64) -> Result<()> {
         let idle = eventually(format!("{reconciles} reconciles, and then peace"), || async {
-            let done = self.metric("controller_runtime_reconcile_total");
-            let waiting = self.metric("workqueue_depth") + self.metric("controller_runtime_active_workers");
-            if done >= reconciles && waiting == 0.0 {
-                Ok(())
-            } else {
-                Err(format!("{done} done, {waiting} waiting"))
-            }
+            is_idle(&self.metrics.encode(), reconciles)
         });
         Ok(idle.await?)
     }
@@ -254,4 +246,19 @@ pub(crate) fn image(deployment: &Deployment) -> Option<&str> {
 
 pub(crate) fn uid(deployment: &Deployment) -> Option<&String> {
     deployment.metadata.uid.as_ref()
+}
+
+/// The sum of all counts whose lines begin so.
+pub(crate) fn sum(metrics: &str, start: &str) -> u64 {
+    let lines = metrics.lines().filter(|line| line.starts_with(start));
+    // Counts, be they written as 3 or as 3.0.
+    let count = |line: &str| line.trim().rsplit_once(' ')?.1.split('.').next()?.parse::<u64>().ok();
+    lines.filter_map(count).sum()
+}
+
+/// Whether at least so many reconciles have ended, and none is queued or under way.
+pub(crate) fn is_idle(metrics: &str, reconciles: u64) -> Result<(), String> {
+    let done = sum(metrics, "controller_runtime_reconcile_total");
+    let waiting = sum(metrics, "workqueue_depth") + sum(metrics, "controller_runtime_active_workers");
+    if done >= reconciles && waiting == 0 { Ok(()) } else { Err(format!("{done} done, {waiting} waiting")) }
 }
