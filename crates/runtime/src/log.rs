@@ -3,7 +3,8 @@
 //! Every line that is written within a reconcile, by this crate or by anybody else, carries the controller's name, the object's
 //! key and the id of that reconcile, so that one `grep` tells the story of an object.
 //!
-//! What is logged is decided by `RUST_LOG` in `tracing`'s notation (`info,windlass_runtime=debug`); by default `info`.
+//! What is logged is decided by `RUST_LOG` in `tracing`'s notation (`info,windlass_runtime=debug`); by default `info`. A program
+//! with a flag for it says it by [`init_with`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -41,6 +42,28 @@ pub struct AlreadySet;
 pub fn init(format: Format) -> Result<(), AlreadySet> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     subscriber(format, filter, std::io::stderr).try_init().map_err(|_| AlreadySet)
+}
+
+/// Why a log cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidLog {
+    /// What is to be logged cannot be understood.
+    #[error(
+        "{given:?} does not say what to log: take error, warn, info, debug or trace, or `info,windlass_runtime=debug`"
+    )]
+    Level {
+        /// As it was given.
+        given: String,
+    },
+    /// It was set up before.
+    #[error(transparent)]
+    AlreadySet(#[from] AlreadySet),
+}
+
+/// Like [`init`], with what is logged said by the program, in the notation of `RUST_LOG`.
+pub fn init_with(format: Format, level: &str) -> Result<(), InvalidLog> {
+    let filter = EnvFilter::try_new(level).map_err(|_| InvalidLog::Level { given: level.to_owned() })?;
+    Ok(subscriber(format, filter, std::io::stderr).try_init().map_err(|_| AlreadySet)?)
 }
 
 fn subscriber<W>(format: Format, filter: EnvFilter, writer: W) -> impl tracing::Subscriber + Send + Sync

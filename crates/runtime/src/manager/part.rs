@@ -127,6 +127,11 @@ impl Part {
         }
     }
 
+    /// The same part under another name, where a process has two of a sort.
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
     /// What follows when it fails.
     pub fn on_failure(self, on_failure: OnFailure) -> Self {
         Self { on_failure, ..self }

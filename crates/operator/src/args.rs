@@ -1,0 +1,223 @@
+//! The command line.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+
+use crate::operator::Operator;
+use crate::settings::{Lease, Settings};
+
+#[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    run: Run,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the operator; what is done without a command
+    Run(Run),
+    /// Write what a cluster needs to run it: CRDs, rights, Deployment
+    Manifests(Manifests),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// The kubeconfig; otherwise $KUBECONFIG, ~/.kube/config, or what a Pod is given
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig; otherwise its current one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// A namespace to work in, and no other (repeat it for more); otherwise all
+    #[arg(
+        long = "namespace",
+        short = 'n',
+        env = "WATCH_NAMESPACE",
+        value_delimiter = ',',
+        value_name = "NAME"
+    )]
+    namespaces: Vec<String>,
+    /// The namespace that the operator itself lives in; otherwise that of its Pod
+    #[arg(long, env = "POD_NAMESPACE", value_name = "NAME")]
+    operator_namespace: Option<String>,
+    /// Of several replicas let one work, elected by a Lease
+    #[arg(long, env = "LEADER_ELECT")]
+    leader_elect: bool,
+    /// The Lease's name; otherwise the operator's
+    #[arg(long, value_name = "NAME")]
+    leader_elect_resource_name: Option<String>,
+    /// The Lease's namespace; otherwise the operator's
+    #[arg(long, value_name = "NAME")]
+    leader_elect_resource_namespace: Option<String>,
+    /// Where metrics are served (:8080, 127.0.0.1:8080); 0: nowhere
+    #[arg(long, env = "METRICS_BIND_ADDRESS", default_value = "127.0.0.1:8080", value_parser = address, value_name = "ADDRESS")]
+    metrics_bind_address: Address,
+    /// Where /healthz and /readyz are served; otherwise with the metrics
+    #[arg(long, env = "HEALTH_PROBE_BIND_ADDRESS", value_parser = address, value_name = "ADDRESS")]
+    health_probe_bind_address: Option<Address>,
+    /// Where webhooks are served, if there are any; 0: nowhere
+    #[arg(long, env = "WEBHOOK_BIND_ADDRESS", default_value = ":9443", value_parser = address, value_name = "ADDRESS")]
+    webhook_bind_address: Address,
+    /// How many objects of a kind are worked on at the same time
+    #[arg(long, env = "WORKERS", default_value_t = 2, value_parser = workers, value_name = "NUMBER")]
+    workers: usize,
+    /// How the log looks; otherwise text at a terminal and json elsewhere
+    #[arg(long, env = "LOG_FORMAT", value_name = "FORMAT")]
+    pub(crate) log_format: Option<LogFormat>,
+    /// What is logged: error, warn, info, debug, trace, or more precisely (info,windlass_runtime=debug)
+    #[arg(long, env = "RUST_LOG", default_value = "info", value_name = "LEVEL")]
+    pub(crate) log_level: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Manifests {
+    /// Write them into this directory; otherwise to standard output
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write nothing: say whether the files in this directory are as they should be
+    #[arg(long, value_name = "DIR", conflicts_with = "out")]
+    pub(crate) check: Option<PathBuf>,
+    /// The namespace to live in; otherwise <name>-system
+    #[arg(long, short = 'n', value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+    /// With rights in its own namespace only, which is all that it looks at
+    #[arg(long)]
+    pub(crate) namespaced: bool,
+    /// With rights in this namespace only (repeat it for more)
+    #[arg(long, value_name = "NAME", conflicts_with = "namespaced")]
+    pub(crate) watch: Vec<String>,
+    /// The image; otherwise <name>:<version>
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) image: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+/// Where to listen; `None`: nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address(pub(crate) Option<SocketAddr>);
+
+impl Cli {
+    /// Reads the command line of this operator. Ends the process where that is all that was asked (`--help`), or where it makes no
+    /// sense.
+    pub(crate) fn read(operator: &Operator) -> Command {
+        let command =
+            Self::command().name(operator.name).version(operator.version).about(operator.about.clone());
+        let matches = command.get_matches();
+        match Self::from_arg_matches(&matches) {
+            Ok(cli) => cli.command.unwrap_or(Command::Run(cli.run)),
+            Err(error) => error.exit(),
+        }
+    }
+}
+
+impl Run {
+    pub(crate) fn settings(&self) -> Settings {
+        let health = self.health_probe_bind_address.unwrap_or(self.metrics_bind_address);
+        let election = self.leader_elect.then(|| Lease {
+            name: self.leader_elect_resource_name.clone(),
+            namespace: self.leader_elect_resource_namespace.clone(),
+        });
+        Settings {
+            // WATCH_NAMESPACE="" is how deployments say "all".
+            namespaces: self.namespaces.iter().filter(|name| !name.is_empty()).cloned().collect(),
+            own_namespace: self.operator_namespace.clone().filter(|name| !name.is_empty()),
+            workers: self.workers,
+            admin: [self.metrics_bind_address, health].into_iter().filter_map(|address| address.0).collect(),
+            election,
+            webhooks: self.webhook_bind_address.0,
+            ..Settings::default()
+        }
+    }
+}
+
+/// Reads an address as controller-runtime's users write it.
+fn address(text: &str) -> Result<Address, String> {
+    if text == "0" {
+        return Ok(Address(None));
+    }
+    let port = text.strip_prefix(':').map(str::parse::<u16>);
+    let address = match port {
+        Some(Ok(port)) => Ok(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))),
+        Some(Err(_)) => Err(()),
+        None => text.parse().map_err(drop),
+    };
+    address.map(|address| Address(Some(address))).map_err(|()| {
+        format!("{text:?} is no address: take :8080 for all interfaces, 127.0.0.1:8080 for one, 0 for none")
+    })
+}
+
+fn workers(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("take a number from 1 up".to_owned()),
+        Ok(workers) => Ok(workers),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(args: &[&str]) -> Settings {
+        let cli = Cli::try_parse_from([&["operator"], args].concat()).unwrap();
+        match cli.command.unwrap_or(Command::Run(cli.run)) {
+            Command::Run(run) => run.settings(),
+            Command::Manifests(_) => panic!("not a run"),
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn run_is_the_default_and_both_take_the_same_flags() {
+        assert_eq!(
+            settings(&["--leader-elect", "-n", "a"]),
+            settings(&["run", "--leader-elect", "--namespace=a"])
+        );
+    }
+
+    #[test]
+    fn health_and_metrics_share_a_server_unless_they_are_sent_apart() {
+        let shared: SocketAddr = "0.0.0.0:9000".parse().unwrap();
+        assert_eq!(settings(&["--metrics-bind-address=:9000"]).admin, [shared].into());
+        assert_eq!(
+            settings(&["--metrics-bind-address=:9000", "--health-probe-bind-address=:9001"]).admin.len(),
+            2
+        );
+        let health_only = settings(&["--metrics-bind-address=0", "--health-probe-bind-address=:9000"]);
+        assert_eq!(health_only.admin, [shared].into());
+        assert!(settings(&["--metrics-bind-address=0"]).admin.is_empty());
+    }
+
+    #[test]
+    fn namespaces_are_repeated_or_separated_by_commas_and_an_empty_one_is_none() {
+        let names = |args: &[&str]| settings(args).namespaces.into_iter().collect::<Vec<_>>();
+        assert_eq!(names(&["-n", "a", "-n", "b"]), ["a", "b"]);
+        assert_eq!(names(&["-n", "a,b"]), ["a", "b"]);
+        assert!(names(&["-n", ""]).is_empty());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_a_remedy() {
+        for (args, remedy) in [
+            (["--metrics-bind-address=8080"], ":8080 for all"),
+            (["--metrics-bind-address=:many"], ":8080 for all"),
+            (["--workers=0"], "from 1 up"),
+        ] {
+            let error = Cli::try_parse_from([&["operator"], &args[..]].concat()).unwrap_err();
+            assert!(error.to_string().contains(remedy), "{error}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! From declarations to a program: an operator says once what it is made of, and has a command line, a process and manifests.
+//!
+//! ```no_run
+//! use std::process::ExitCode;
+//!
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use windlass_operator::{BoxError, Operator, Setup};
+//! use windlass_runtime::access::Access;
+//! use windlass_runtime::cache::MetadataOnly;
+//! use windlass_runtime::controller::{Controller, Outcome};
+//! use windlass_runtime::key::ObjectKey;
+//!
+//! fn main() -> ExitCode {
+//!     windlass_operator::main(&operator())
+//! }
+//!
+//! fn operator() -> Operator {
+//!     Operator::new("census").about("Says which ConfigMaps change").part(census)
+//! }
+//!
+//! fn census(setup: &mut Setup<'_>) -> Result<(), BoxError> {
+//!     let maps = setup.cache().reader::<MetadataOnly<ConfigMap>>(&setup.scope());
+//!     let controller = Controller::for_(&maps).name("census").workers(setup.workers()).build(|key: ObjectKey| async move {
+//!         tracing::info!("{key} changed");
+//!         Ok(Outcome::Done)
+//!     })?;
+//!     setup.needs(Access::none()); // it writes nothing; that it watches ConfigMaps is known
+//!     setup.controller(controller)?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! | command | what it does |
+//! | --- | --- |
+//! | `census`, `census run` | runs, with the flags that users of controller-runtime know (`--help` lists them) |
+//! | `census manifests` | writes what a cluster needs to run it, with exactly the rights that it needs |
+//! | `census manifests --check deploy` | fails if what is checked in is out of date, for CI |
+//!
+//! It promises: the process and the manifests come of the same declarations, so they cannot disagree; manifests are made without a
+//! cluster, and the same every time; a process can be [assembled](Operator::assemble) in a test as in production.
+//!
+//! It does not: build images, or apply manifests (`kubectl apply --server-side -k deploy` does).
+
+mod args;
+mod failure;
+mod hooks;
+pub mod manifests;
+mod operator;
+mod process;
+mod program;
+mod settings;
+mod setup;
+mod yaml;
+
+pub use windlass_runtime::manager::BoxError;
+
+pub use self::hooks::Hook;
+pub use self::operator::Operator;
+pub use self::process::{AssembleError, Process};
+pub use self::program::main;
+pub use self::settings::{Lease, Settings};
+pub use self::setup::Setup;

@@ -1,0 +1,98 @@
+//! What an operator is made of, declared once.
+
+use std::fmt;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+use windlass_runtime::manager::BoxError;
+
+use crate::setup::Setup;
+
+type Part = Box<dyn Fn(&mut Setup<'_>) -> Result<(), BoxError> + Send + Sync>;
+
+/// An operator, declared: its name, its kinds, and the parts that it is made of.
+///
+/// The same value [runs](crate::main), is [assembled](Self::assemble) in tests, and becomes [manifests](crate::manifests).
+#[must_use = "give it to windlass_operator::main"]
+pub struct Operator {
+    pub(crate) name: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) about: String,
+    pub(crate) image: Option<String>,
+    pub(crate) definitions: Vec<CustomResourceDefinition>,
+    pub(crate) parts: Vec<Part>,
+}
+
+impl fmt::Debug for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Operator").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Operator {
+    /// An operator of this name: letters, digits and dashes. Its ServiceAccount, its Lease and its events go by it, so a name is
+    /// for ever.
+    pub fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            version: env!("CARGO_PKG_VERSION"),
+            about: String::new(),
+            image: None,
+            definitions: Vec::new(),
+            parts: Vec::new(),
+        }
+    }
+
+    /// What it does, in a sentence: the first line of `--help`.
+    pub fn about(self, about: impl Into<String>) -> Self {
+        Self { about: about.into(), ..self }
+    }
+
+    /// Its version, usually `env!("CARGO_PKG_VERSION")`; otherwise that of this crate.
+    pub fn version(self, version: &'static str) -> Self {
+        Self { version, ..self }
+    }
+
+    /// The image that manifests name; otherwise `<name>:<version>`.
+    pub fn image(self, image: impl Into<String>) -> Self {
+        Self { image: Some(image.into()), ..self }
+    }
+
+    /// A kind that it defines.
+    pub fn crd<K: CustomResourceExt>(self) -> Self {
+        self.definition(K::crd())
+    }
+
+    /// A kind that it defines, where the definition is made otherwise (several versions, say).
+    pub fn definition(mut self, definition: CustomResourceDefinition) -> Self {
+        self.definitions.push(definition);
+        self
+    }
+
+    /// A part: a function that adds controllers, webhooks and whatever else runs, and says what they need.
+    ///
+    /// It is called for every run, and for manifests too, with a client that reaches nobody: it declares, and does nothing
+    /// else.
+    pub fn part(
+        mut self,
+        part: impl Fn(&mut Setup<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
+    ) -> Self {
+        self.parts.push(Box::new(part));
+        self
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The kinds that it defines.
+    pub fn definitions(&self) -> &[CustomResourceDefinition] {
+        &self.definitions
+    }
+
+    /// The name of its cluster-scoped objects: with the namespace, so that two installations do not share any.
+    pub(crate) fn cluster_name(&self, namespace: &str) -> String {
+        format!("{}.{namespace}", self.name)
+    }
+}

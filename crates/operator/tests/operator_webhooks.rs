@@ -1,0 +1,286 @@
+//! An operator with webhooks: what its manifests say, and that the API server asks it.
+#![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, ValidationDirective};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{CustomResource, CustomResourceExt as _};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use windlass_operator::manifests::{Install, Manifests};
+use windlass_operator::{BoxError, Operator, Settings, Setup};
+use windlass_runtime::access::Access;
+use windlass_runtime::cache::{MetadataOnly, Selection};
+use windlass_runtime::controller::{Controller, Outcome};
+use windlass_runtime::key::ObjectKey;
+use windlass_runtime::manager::Stop;
+use windlass_runtime::webhook::{Defaulter, Denial, Findings, Request, Validator};
+use windlass_testenv::{Rules, TestEnv, eventually, or_not_run};
+
+/// A cup that holds something.
+#[derive(Clone, Debug, CustomResource, Deserialize, Serialize, JsonSchema)]
+#[kube(group = "operator.windlass.dev", version = "v1", kind = "Cup", namespaced)]
+struct CupSpec {
+    #[serde(default)]
+    content: String,
+}
+
+struct Barista;
+
+impl Defaulter for Barista {
+    type Object = Cup;
+
+    async fn default(&self, cup: &mut Cup, _: &Request<Cup>) -> Result<(), Denial> {
+        if cup.spec.content.is_empty() {
+            cup.spec.content = "coffee".into();
+        }
+        Ok(())
+    }
+}
+
+impl Validator for Barista {
+    type Object = Cup;
+
+    async fn validate(&self, request: &Request<Cup>, found: &mut Findings) -> Result<(), Denial> {
+        if request.operation.wanted().is_some_and(|cup| cup.spec.content == "poison") {
+            found.invalid("spec.content", "poison", "take coffee");
+        }
+        Ok(())
+    }
+}
+
+fn operator() -> Operator {
+    Operator::new("cups").version("1.2.3").crd::<Cup>().part(serve)
+}
+
+fn serve(setup: &mut Setup<'_>) -> Result<(), BoxError> {
+    setup.defaulter(Barista)?;
+    setup.validator(Barista)?.name("vcup.operator.windlass.dev").on_delete().fails_open();
+    let cups = setup.cache().reader::<MetadataOnly<Cup>>(&setup.scope());
+    let house = setup.settings().own_namespace.clone().unwrap_or_default();
+    let menu = Selection::all().in_namespace(house).fields("metadata.name=menu")?;
+    let menu = setup.cache().reader::<MetadataOnly<ConfigMap>>(&menu);
+    let controller = Controller::for_(&cups)
+        .watches(&menu, |_| Vec::new())
+        .build(|_: ObjectKey| async { Ok(Outcome::Done) })?;
+    setup.needs(Access::none().finalizes::<Cup>());
+    Ok(setup.controller(controller)?)
+}
+
+fn file(manifests: &Manifests, name: &str) -> Result<Vec<Value>> {
+    let (_, text) =
+        manifests.files().find(|(file, _)| *file == name).with_context(|| format!("no {name}"))?;
+    Ok(serde_saphyr::from_multiple(text)?)
+}
+
+fn rules(objects: &[Value], kind: &str) -> Vec<String> {
+    let of_kind = objects.iter().filter(|object| object["kind"] == kind);
+    let rules = of_kind.flat_map(|object| object["rules"].as_array().unwrap().clone());
+    let list = |value: &Value| {
+        value
+            .as_array()
+            .map(|all| all.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","))
+            .unwrap_or_default()
+    };
+    rules
+        .map(|rule| {
+            format!(
+                "{} [{}] {}",
+                list(&rule["resources"]),
+                list(&rule["resourceNames"]),
+                list(&rule["verbs"])
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn rights_are_granted_where_they_are_needed_and_by_name_where_there_is_one() -> Result<()> {
+    let operator = operator();
+    let manifests = Manifests::of(&operator, &Install::of(&operator).namespace("house"))?;
+    let objects = file(&manifests, "rbac.yaml")?;
+    assert_eq!(
+        rules(&objects, "ClusterRole"),
+        [
+            "mutatingwebhookconfigurations,validatingwebhookconfigurations [cups.house] get,list,watch,patch",
+            "cups [] get,list,watch,patch",
+        ]
+    );
+    // What lives in its own namespace is granted there alone.
+    assert_eq!(
+        rules(&objects, "Role"),
+        [
+            "configmaps [menu] get,list,watch",
+            "secrets [] create",
+            "secrets [cups-webhooks] get,list,watch,patch"
+        ]
+    );
+
+    let manifests =
+        Manifests::of(&operator, &Install::of(&operator).namespace("house").watching(["a", "b"]))?;
+    let objects = file(&manifests, "rbac.yaml")?;
+    let namespaces: Vec<_> = objects
+        .iter()
+        .filter(|object| object["kind"] == "Role")
+        .map(|role| role["metadata"]["namespace"].as_str())
+        .collect();
+    assert_eq!(namespaces, [Some("a"), Some("b"), Some("house")]);
+    assert_eq!(rules(&objects, "ClusterRole").len(), 1, "only what has no namespace");
+    let deployment = &file(&manifests, "deployment.yaml")?[0];
+    let env = &deployment["spec"]["template"]["spec"]["containers"][0]["env"];
+    assert_eq!(env[1], json!({"name": "WATCH_NAMESPACE", "value": "a,b"}));
+    Ok(())
+}
+
+#[test]
+fn manifests_are_the_same_every_time_and_stale_ones_are_named() -> Result<()> {
+    let operator = operator();
+    let manifests = Manifests::of(&operator, &Install::of(&operator))?;
+    assert_eq!(manifests, Manifests::of(&operator, &Install::of(&operator))?);
+    let directory = tempfile::tempdir()?;
+    let names = manifests.write(directory.path())?;
+    assert!(names.contains(&"webhooks.yaml") && manifests.check(directory.path()).is_ok());
+
+    std::fs::write(directory.path().join("rbac.yaml"), "more: rights\n")?;
+    std::fs::remove_file(directory.path().join("crds.yaml"))?;
+    let stale = manifests.check(directory.path()).unwrap_err();
+    assert_eq!(stale.files, [("crds.yaml".into(), "is missing"), ("rbac.yaml".into(), "is out of date")]);
+    assert!(stale.to_string().contains("cups manifests --out"), "{stale}");
+
+    // Without webhooks there is no file for them, and one that is left is told of.
+    let plain = Operator::new("plain");
+    let plain = Manifests::of(&plain, &Install::of(&plain))?;
+    plain.write(directory.path())?;
+    let stale = plain.check(directory.path()).unwrap_err();
+    let left: Vec<&str> = stale.files.iter().map(|(file, _)| &**file).collect();
+    assert_eq!(left, ["user-roles.yaml", "webhooks.yaml"], "{stale}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_part_that_cannot_be_set_up_is_an_error_before_anything_runs() -> Result<()> {
+    let operator = Operator::new("broken").part(|_| Err("the stars are not right".into()));
+    let nowhere = kube::Config::new("http://127.0.0.1:9".parse()?);
+    let error = operator.assemble(nowhere, &Settings::default()).unwrap_err();
+    assert_eq!(error.to_string(), "a part of broken cannot be set up: the stars are not right");
+    Ok(())
+}
+
+/// The whole way: manifests to the API server, which asks our webhooks, whose authority the operator itself has put there, under
+/// exactly the rights that the manifests grant.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_api_server_asks_the_webhooks_that_the_manifests_register() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    env.install_crds(&[Cup::crd()]).await?;
+    let namespace = env.namespace("cups").await?;
+    let home = namespace.name();
+    let operator = operator();
+    let manifests = Manifests::of(&operator, &Install::of(&operator).namespace(home).namespaced())?;
+    let granted = granted(&file(&manifests, "rbac.yaml")?);
+    let user = namespace.client_for("cups", &granted).await?;
+    let mark = env.requests()?.mark()?;
+
+    let settings = Settings {
+        own_namespace: Some(home.to_owned()),
+        webhooks: Some(([127, 0, 0, 1], 0).into()),
+        webhook_names: ["127.0.0.1".to_owned()].into(),
+        ..Settings::default().in_namespaces([home])
+    };
+    let process = operator.assemble(user.config(), &settings)?;
+    let address = process.webhooks().context("no webhooks")?;
+    let (stopper, stop) = Stop::pair();
+    let running = tokio::spawn(process.run_until(stop));
+
+    for mut object in file(&manifests, "webhooks.yaml")? {
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        // No Service leads out of this control plane: by its address, then, and otherwise unchanged.
+        for hook in object.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
+            let path = hook["clientConfig"]["service"]["path"].as_str().unwrap().to_owned();
+            hook["clientConfig"] = json!({"url": format!("https://{address}{path}")});
+        }
+        let api = api(&env, home, &object);
+        let strict = PatchParams {
+            field_validation: Some(ValidationDirective::Strict),
+            ..PatchParams::apply("user").force()
+        };
+        api.patch(&name, &strict, &Patch::Apply(&object)).await?;
+        eventually(format!("the authority in {name}"), || async {
+            let found = api.get(&name).await.map_err(|error| error.to_string())?;
+            let hooks = found.data["webhooks"].as_array().cloned().unwrap_or_default();
+            let trusted = hooks.iter().all(|hook| hook["clientConfig"]["caBundle"].is_string());
+            if trusted { Ok(()) } else { Err(format!("{hooks:?}")) }
+        })
+        .await?;
+    }
+
+    let cups = namespace.api::<Cup>();
+    // The API server learns of a configuration by a watch of its own.
+    let mut number = 0;
+    let filled = eventually("a cup to be filled by the webhook", || {
+        number += 1;
+        let cup = Cup::new(&format!("cup-{number}"), CupSpec { content: String::new() });
+        let cups = cups.clone();
+        async move {
+            match cups.create(&PostParams::default(), &cup).await {
+                Ok(cup) if cup.spec.content.is_empty() => Err("it was not asked".to_owned()),
+                Ok(cup) => Ok(cup),
+                Err(error) => Err(error.to_string()),
+            }
+        }
+    })
+    .await?;
+    assert_eq!(filled.spec.content, "coffee");
+    let refused = eventually("poison to be refused", || {
+        number += 1;
+        let cup = Cup::new(&format!("cup-{number}"), CupSpec { content: "poison".into() });
+        let cups = cups.clone();
+        async move {
+            match cups.create(&PostParams::default(), &cup).await {
+                Err(kube::Error::Api(status)) => Ok(status.message),
+                other => Err(format!("{other:?}")),
+            }
+        }
+    })
+    .await?;
+    assert!(refused.contains("vcup.operator.windlass.dev") && refused.contains("take coffee"), "{refused}");
+
+    stopper.request();
+    running.await??;
+    for object in file(&manifests, "webhooks.yaml")? {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        api(&env, home, &object).delete(name, &DeleteParams::default()).await?;
+    }
+    let forbidden = env.requests()?.since(mark)?.by_user(user.name()).code(403);
+    assert!(forbidden.is_empty(), "a right is missing: {forbidden}");
+    Ok(())
+}
+
+/// The rules of all roles, as a test's user can have them.
+fn granted(objects: &[Value]) -> Rules {
+    let mut granted = Rules::default();
+    for object in objects {
+        let rules: Vec<PolicyRule> = serde_json::from_value(object["rules"].clone()).unwrap_or_default();
+        for rule in rules {
+            granted = match object["kind"].as_str() {
+                Some("ClusterRole") => granted.cluster_wide(rule),
+                Some("Role") => granted.in_namespace(rule),
+                other => panic!("{other:?} has rules"),
+            };
+        }
+    }
+    granted
+}
+
+fn api(env: &TestEnv, namespace: &str, object: &Value) -> Api<DynamicObject> {
+    let (api_version, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    if object["metadata"]["namespace"].is_string() {
+        Api::namespaced_with(env.client(), namespace, &resource)
+    } else {
+        Api::all_with(env.client(), &resource)
+    }
+}

@@ -1,0 +1,191 @@
+//! The Deployment of a Foo: as much of it as this controller writes, reads and compares. The rest is the server's and other people's.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use windlass_runtime::cache::Shape;
+use windlass_runtime::meta::{Meta, Uid};
+use windlass_runtime::resource::ResourceType;
+
+use crate::api::Foo;
+
+/// A Deployment in the cache.
+#[derive(Debug, Deserialize)]
+pub struct LiveDeployment {
+    /// Who it is, and whose.
+    pub metadata: Meta,
+    /// What it should be.
+    pub spec: Spec,
+    /// What it is.
+    #[serde(default)]
+    pub status: Status,
+}
+
+/// Written when a Foo wants it so, read when anybody has changed it: one type for both, so that nothing is written that is not compared.
+#[derive(Debug, Default, PartialEq, Deserialize, Serialize)]
+pub struct Spec {
+    /// Left out: the server's choice, or whoever scales.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<i32>,
+    /// Which Pods are its own; nobody can change that.
+    pub selector: Selector,
+    /// What its Pods are.
+    pub template: Template,
+}
+
+/// Which Pods.
+#[derive(Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Selector {
+    match_labels: BTreeMap<String, String>,
+}
+
+/// A Pod's template.
+#[derive(Debug, Default, PartialEq, Deserialize, Serialize)]
+pub struct Template {
+    metadata: TemplateMeta,
+    spec: PodSpec,
+}
+
+#[derive(Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default)]
+struct TemplateMeta {
+    labels: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Default, PartialEq, Deserialize, Serialize)]
+struct PodSpec {
+    containers: Vec<Container>,
+}
+
+#[derive(Debug, PartialEq, Deserialize, Serialize)]
+struct Container {
+    name: String,
+    image: String,
+}
+
+/// What of a Deployment's status is of interest.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Status {
+    /// Left out by the server where it is 0.
+    pub available_replicas: i32,
+}
+
+impl Shape for LiveDeployment {
+    fn resource() -> ResourceType {
+        ResourceType::of::<Deployment>()
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+impl LiveDeployment {
+    /// Whether it is this Foo's: the incarnation decides, not the name.
+    pub fn is_controlled_by(&self, foo: Uid) -> bool {
+        self.metadata.controller().is_some_and(|owner| owner.uid == foo)
+    }
+}
+
+impl Spec {
+    /// What a Foo wants.
+    pub fn of(foo: &Foo) -> Self {
+        let name = foo.metadata.name.clone().unwrap_or_default();
+        let labels: BTreeMap<String, String> =
+            [("app".into(), "nginx".into()), ("controller".into(), name)].into();
+        let nginx = Container { name: "nginx".into(), image: "nginx:latest".into() };
+        Self {
+            replicas: foo.spec.replicas,
+            selector: Selector { match_labels: labels.clone() },
+            template: Template {
+                metadata: TemplateMeta { labels },
+                spec: PodSpec { containers: vec![nginx] },
+            },
+        }
+    }
+
+    /// Whether everything that is wanted is there. What others added beside it (a sidecar, a label, replicas where none are
+    /// wanted) is theirs.
+    pub fn has(&self, wanted: &Self) -> bool {
+        let containers = &self.template.spec.containers;
+        let labels = &self.template.metadata.labels;
+        (wanted.replicas.is_none() || self.replicas == wanted.replicas)
+            && wanted.template.metadata.labels.iter().all(|(key, value)| labels.get(key) == Some(value))
+            && wanted.template.spec.containers.iter().all(|container| containers.contains(container))
+    }
+}
+
+/// What is applied. `live` is the Deployment that was seen, if there was one.
+///
+/// A version of `1` is one that nothing ever has: the server takes it only where there is no such object yet, and so never merges us
+/// into somebody else's. The uid says the same of a Deployment that was seen: that one, and no later one of its name.
+pub fn manifest(name: &str, owner: &OwnerReference, spec: &Spec, live: Option<Uid>) -> Value {
+    let mut manifest = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "ownerReferences": [owner]},
+        "spec": spec,
+    });
+    match live {
+        None => manifest["metadata"]["resourceVersion"] = "1".into(),
+        Some(uid) => manifest["metadata"]["uid"] = json!(uid),
+    }
+    manifest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::FooSpec;
+
+    fn wanted(replicas: Option<i32>) -> Spec {
+        Spec::of(&Foo::new("web", FooSpec { deployment_name: "web".into(), replicas }))
+    }
+
+    fn live(change: impl FnOnce(&mut Value)) -> Spec {
+        let mut spec = serde_json::to_value(wanted(Some(2))).unwrap();
+        change(&mut spec);
+        serde_json::from_value(spec).unwrap()
+    }
+
+    #[test]
+    fn what_was_written_is_there_when_it_is_read() {
+        assert!(live(|_| {}).has(&wanted(Some(2))));
+    }
+
+    #[test]
+    fn every_change_of_what_is_ours_is_seen() {
+        let changes: [fn(&mut Value); 4] = [
+            |spec| spec["replicas"] = json!(3),
+            |spec| spec["template"]["spec"]["containers"][0]["image"] = json!("nginx:1"),
+            |spec| spec["template"]["spec"]["containers"] = json!([]),
+            |spec| spec["template"]["metadata"]["labels"]["app"] = json!("apache"),
+        ];
+        for change in changes {
+            assert!(!live(change).has(&wanted(Some(2))));
+        }
+    }
+
+    #[test]
+    fn what_others_added_is_theirs() {
+        let more = live(|spec| {
+            spec["template"]["metadata"]["labels"]["team"] = json!("a");
+            spec["template"]["spec"]["containers"]
+                .as_array_mut()
+                .unwrap()
+                .push(json!({"name": "proxy", "image": "p"}));
+            spec["strategy"] = json!({"type": "Recreate"});
+        });
+        assert!(more.has(&wanted(Some(2))));
+    }
+
+    #[test]
+    fn replicas_that_a_foo_does_not_name_are_left_to_others() {
+        assert!(live(|spec| spec["replicas"] = json!(7)).has(&wanted(None)));
+        assert!(serde_json::to_value(wanted(None)).unwrap().get("replicas").is_none());
+    }
+}

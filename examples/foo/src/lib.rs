@@ -1,0 +1,23 @@
+//! The sample controller: every Foo has a Deployment, and its status says how many of its replicas are available.
+//!
+//! Read [`api`] first (what a user writes), then [`controller`] (what is done about it); [`deployment`] is what the two have in
+//! between. This file puts them together.
+
+#![allow(clippy::disallowed_names)] // here, foo is a name: that of a kind
+
+pub mod api;
+pub mod controller;
+pub mod deployment;
+
+use windlass_operator::Operator;
+
+use crate::api::Foo;
+
+/// The operator: one kind, one controller.
+pub fn operator() -> Operator {
+    Operator::new("sample-controller")
+        .about("Gives every Foo a Deployment, and keeps it as the Foo says")
+        .version(env!("CARGO_PKG_VERSION"))
+        .crd::<Foo>()
+        .part(controller::set_up)
+}

@@ -1,0 +1,264 @@
+//! A namespace with a sample controller in it.
+
+use anyhow::{Context as _, Result, ensure};
+use foo::api::{Foo, FooSpec};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ResourceQuota;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use windlass_operator::Settings;
+use windlass_operator::manifests::{Install, Manifests};
+use windlass_runtime::manager::{ManagerError, Readiness, Stop, Stopper};
+use windlass_runtime::metrics::Metrics;
+use windlass_testenv::{Mark, Requests, Rules, TestEnv, TestNamespace, TestUser, eventually};
+
+/// A namespace, and an account that may do in it exactly what the manifests grant.
+pub(crate) struct World {
+    pub(crate) env: TestEnv,
+    pub(crate) namespace: TestNamespace,
+    pub(crate) user: TestUser,
+    pub(crate) foos: Api<Foo>,
+    pub(crate) deployments: Api<Deployment>,
+    begun: Mark,
+}
+
+/// An operator at work.
+pub(crate) struct Running {
+    readiness: Readiness,
+    pub(crate) metrics: Metrics,
+    stopper: Stopper,
+    task: JoinHandle<Result<(), ManagerError>>,
+}
+
+impl World {
+    pub(crate) async fn new(env: TestEnv, hint: &str) -> Result<Self> {
+        env.install_crds(foo::operator().definitions()).await?;
+        let namespace = env.namespace(hint).await?;
+        let user = namespace.client_for("sample-controller", &rights(namespace.name())?).await?;
+        let begun = env.requests()?.mark()?;
+        let (foos, deployments) = (namespace.api(), namespace.api());
+        Ok(Self { env, namespace, user, foos, deployments, begun })
+    }
+
+    /// Starts the operator, looking at this namespace, and waits until it works.
+    pub(crate) async fn operator(&self) -> Result<Running> {
+        self.operator_with(self.user.config()).await
+    }
+
+    pub(crate) async fn operator_with(&self, config: kube::Config) -> Result<Running> {
+        let running = Running::start(config, &Settings::default().in_namespaces([self.namespace.name()]))?;
+        running.ready().await?;
+        Ok(running)
+    }
+
+    pub(crate) async fn create(&self, name: &str, spec: FooSpec) -> Result<Foo> {
+        Ok(self.foos.create(&PostParams::default(), &Foo::new(name, spec)).await?)
+    }
+
+    pub(crate) async fn patch_foo(&self, name: &str, patch: Value) -> Result<Foo> {
+        Ok(self.foos.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?)
+    }
+
+    /// Somebody else changes a Deployment.
+    pub(crate) async fn meddle(&self, name: &str, patch: Value) -> Result<Deployment> {
+        Ok(self.deployments.patch(name, &PatchParams::default(), &Patch::Strategic(patch)).await?)
+    }
+
+    /// A Deployment that nobody of ours made.
+    pub(crate) async fn foreign(&self, name: &str, owners: Value) -> Result<Deployment> {
+        let foreign = serde_json::from_value(json!({
+            "metadata": {"name": name, "ownerReferences": owners},
+            "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "other"}}, "template": {
+                "metadata": {"labels": {"app": "other"}}, "spec": {"containers": [{"name": "c", "image": "other:1"}]}}},
+        }))?;
+        Ok(self.deployments.create(&PostParams::default(), &foreign).await?)
+    }
+
+    /// Waits until a Deployment is as it should be.
+    pub(crate) async fn deployment(
+        &self,
+        name: &str,
+        what: &str,
+        is: impl Fn(&Deployment) -> bool,
+    ) -> Result<Deployment> {
+        let found = eventually(format!("Deployment {name}: {what}"), || async {
+            match self.deployments.get_opt(name).await {
+                Ok(Some(found)) if is(&found) => Ok(found),
+                Ok(found) => Err(format!("{:?}", found.map(|found| found.spec))),
+                Err(error) => Err(error.to_string()),
+            }
+        });
+        Ok(found.await?)
+    }
+
+    /// Waits until there is no such Deployment.
+    pub(crate) async fn no_deployment(&self, name: &str) -> Result<()> {
+        let gone = eventually(format!("Deployment {name} to go"), || async {
+            match self.deployments.get_opt(name).await {
+                Ok(None) => Ok(()),
+                Ok(Some(found)) => Err(format!("{:?}", found.metadata)),
+                Err(error) => Err(error.to_string()),
+            }
+        });
+        Ok(gone.await?)
+    }
+
+    /// Waits until a Foo's status says so.
+    pub(crate) async fn available(&self, name: &str, replicas: i32) -> Result<Foo> {
+        let found = eventually(format!("Foo {name} with {replicas} available"), || async {
+            let foo = self.foos.get(name).await.map_err(|error| error.to_string())?;
+            let status = foo.status.as_ref().map(|status| status.available_replicas);
+            if status == Some(replicas) { Ok(foo) } else { Err(format!("{status:?}")) }
+        });
+        Ok(found.await?)
+    }
+
+    /// Waits for an event about a Foo.
+    pub(crate) async fn event(&self, foo: &str, reason: &str) -> Result<Event> {
+        let found = eventually(format!("event {reason} of {foo}"), || async {
+            let events = self.events(foo).await.map_err(|error| error.to_string())?;
+            let reasons: Vec<_> = events.iter().map(|event| event.reason.clone()).collect();
+            let found = events.into_iter().find(|event| event.reason.as_deref() == Some(reason));
+            found.ok_or(format!("{reasons:?}"))
+        });
+        Ok(found.await?)
+    }
+
+    /// All events about a Foo.
+    pub(crate) async fn events(&self, foo: &str) -> Result<Vec<Event>> {
+        let events = self.namespace.api::<Event>().list(&kube::api::ListParams::default()).await?.items;
+        let about =
+            |event: &Event| event.regarding.as_ref().and_then(|about| about.name.as_deref()) == Some(foo);
+        Ok(events.into_iter().filter(about).collect())
+    }
+
+    /// Nobody can start Pods here, until the guard is lifted: what is available stays at 0.
+    pub(crate) async fn forbid_pods(&self) -> Result<()> {
+        let quotas = self.namespace.api::<ResourceQuota>();
+        let none =
+            serde_json::from_value(json!({"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}))?;
+        quotas.create(&PostParams::default(), &none).await?;
+        let seen = eventually("the quota to be in force", || async {
+            let quota = quotas.get("none").await.map_err(|error| error.to_string())?;
+            let status = quota.status.and_then(|status| status.used);
+            status.map(drop).ok_or("it has no status yet".to_owned())
+        });
+        Ok(seen.await?)
+    }
+
+    pub(crate) async fn allow_pods(&self) -> Result<()> {
+        self.namespace.api::<ResourceQuota>().delete("none", &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    /// What the operator has asked for since the mark.
+    pub(crate) fn requests(&self, since: Mark) -> Result<Requests> {
+        Ok(self.env.requests()?.since(since)?.by_user(self.user.name()))
+    }
+
+    /// Before the operator did anything.
+    pub(crate) fn begun(&self) -> Mark {
+        self.begun
+    }
+
+    pub(crate) fn mark(&self) -> Result<Mark> {
+        Ok(self.env.requests()?.mark()?)
+    }
+
+    /// The end of a test: the operator stops in order, and was never refused anything.
+    pub(crate) async fn end(self, running: Running) -> Result<()> {
+        running.stop().await?;
+        let refused = self.requests(self.begun)?.code(403);
+        ensure!(refused.is_empty(), "the operator lacks a right: {refused}");
+        Ok(())
+    }
+}
+
+/// What the manifests of an installation in this namespace grant.
+fn rights(namespace: &str) -> Result<Rules> {
+    let operator = foo::operator();
+    let manifests = Manifests::of(&operator, &Install::of(&operator).namespace(namespace).namespaced())?;
+    let (_, text) = manifests.files().find(|(name, _)| *name == "rbac.yaml").context("no rbac.yaml")?;
+    let objects: Vec<Value> = serde_saphyr::from_multiple(text)?;
+    ensure!(
+        !objects.iter().any(|object| object["kind"] == "ClusterRole"),
+        "nothing that it touches is cluster-wide"
+    );
+    let role = objects.iter().find(|object| object["kind"] == "Role").context("no Role")?;
+    let rules: Vec<PolicyRule> = serde_json::from_value(role["rules"].clone())?;
+    Ok(rules.into_iter().fold(Rules::default(), Rules::in_namespace))
+}
+
+impl Running {
+    pub(crate) fn start(config: kube::Config, settings: &Settings) -> Result<Self> {
+        let process = foo::operator().assemble(config, settings)?;
+        let (readiness, metrics) = (process.readiness().clone(), process.metrics().clone());
+        let (stopper, stop) = Stop::pair();
+        Ok(Self { readiness, metrics, stopper, task: tokio::spawn(process.run_until(stop)) })
+    }
+
+    pub(crate) async fn ready(&self) -> Result<()> {
+        let ready = eventually("the operator is ready, and its controller works", || async {
+            let report = self.readiness.report().to_string();
+            let works = report.contains("[+] controller foo\n");
+            if works && self.readiness.report().is_ready() { Ok(()) } else { Err(report) }
+        });
+        Ok(ready.await?)
+    }
+
+    pub(crate) fn report(&self) -> String {
+        self.readiness.report().to_string()
+    }
+
+    /// The sum of all samples whose lines begin so.
+    pub(crate) fn metric(&self, start: &str) -> u64 {
+        sum(&self.metrics.encode(), start)
+    }
+
+    /// Waits until at least so many reconciles have ended, and none is queued or under way.
+    pub(crate) async fn idle_after(&self, reconciles: u64) -> Result<()> {
+        let idle = eventually(format!("{reconciles} reconciles, and then peace"), || async {
+            is_idle(&self.metrics.encode(), reconciles)
+        });
+        Ok(idle.await?)
+    }
+
+    pub(crate) async fn stop(self) -> Result<()> {
+        self.stopper.request();
+        Ok(self.task.await??)
+    }
+}
+
+pub(crate) fn spec(deployment: &str, replicas: impl Into<Option<i32>>) -> FooSpec {
+    FooSpec { deployment_name: deployment.to_owned(), replicas: replicas.into() }
+}
+
+pub(crate) fn replicas(deployment: &Deployment) -> Option<i32> {
+    deployment.spec.as_ref()?.replicas
+}
+
+pub(crate) fn image(deployment: &Deployment) -> Option<&str> {
+    deployment.spec.as_ref()?.template.spec.as_ref()?.containers.first()?.image.as_deref()
+}
+
+pub(crate) fn uid(deployment: &Deployment) -> Option<&String> {
+    deployment.metadata.uid.as_ref()
+}
+
+/// The sum of all counts whose lines begin so.
+pub(crate) fn sum(metrics: &str, start: &str) -> u64 {
+    let lines = metrics.lines().filter(|line| line.starts_with(start));
+    // Counts, be they written as 3 or as 3.0.
+    let count = |line: &str| line.trim().rsplit_once(' ')?.1.split('.').next()?.parse::<u64>().ok();
+    lines.filter_map(count).sum()
+}
+
+/// Whether at least so many reconciles have ended, and none is queued or under way.
+pub(crate) fn is_idle(metrics: &str, reconciles: u64) -> Result<(), String> {
+    let done = sum(metrics, "controller_runtime_reconcile_total");
+    let waiting = sum(metrics, "workqueue_depth") + sum(metrics, "controller_runtime_active_workers");
+    if done >= reconciles && waiting == 0 { Ok(()) } else { Err(format!("{done} done, {waiting} waiting")) }
+}
