@@ -42,6 +42,7 @@
 //! It does not: build images, or apply manifests (`kubectl apply --server-side -k deploy` does).
 
 mod args;
+mod blueprint;
 mod failure;
 mod hooks;
 pub mod manifests;

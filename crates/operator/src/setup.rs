@@ -11,6 +11,7 @@ use windlass_runtime::client::Client;
 use windlass_runtime::controller::Controller;
 use windlass_runtime::events::{InvalidController, Publisher, Recorder, RecorderOptions};
 use windlass_runtime::manager::{DuplicateName, Manager, Part, Stage};
+use windlass_runtime::metrics::Metrics;
 use windlass_runtime::webhook::{Converter, Defaulter, DuplicateHook, Validator, Webhooks};
 
 use crate::hooks::Hook;
@@ -27,6 +28,7 @@ pub struct Setup<'a> {
     cache: Cache,
     recorder: Option<(Recorder, Publisher)>,
     access: Access,
+    pub(crate) plans: Option<windlass::PlanMetrics>,
     pub(crate) manager: Manager,
     pub(crate) webhooks: Webhooks,
     pub(crate) hooks: Vec<Hook>,
@@ -48,6 +50,7 @@ impl<'a> Setup<'a> {
             cache: Cache::new(client),
             recorder: None,
             access: Access::none(),
+            plans: None,
             manager: Manager::new().grace(settings.grace),
             webhooks: Webhooks::new(),
             hooks: Vec::new(),
@@ -94,6 +97,11 @@ impl<'a> Setup<'a> {
         recorder.show_in(self.manager.metrics());
         self.recorder = Some((recorder.clone(), publisher));
         Ok(recorder)
+    }
+
+    /// The metrics of the process, for those of your own.
+    pub fn metrics(&self) -> &Metrics {
+        self.manager.metrics()
     }
 
     /// Says what is written, and what is read without a watch. Least privilege is the sum of what all parts say.

@@ -9,7 +9,7 @@ use windlass_runtime::key::ObjectKey;
 use windlass_runtime::meta::{Keep, Meta, Uid};
 use windlass_runtime::resource::ResourceType;
 
-use crate::desired::Kind;
+use crate::desired::{Kind, has_content};
 use crate::live::{AsLive, Bare, LiveRef, Watched};
 use crate::names::{label, mark};
 
@@ -50,6 +50,11 @@ impl Kinds {
             let resource = owned.resource();
             matches!((&*resource.group, &*resource.kind), ("apps", _) | ("batch", "Job"))
         })
+    }
+
+    /// Whether anything can depend on a content, so that digests of it are made.
+    pub(crate) fn has_content(&self) -> bool {
+        !self.required.is_empty() || self.owned.iter().any(|owned| has_content(&owned.resource()))
     }
 
     pub(crate) fn access(&self) -> Access {

@@ -172,8 +172,8 @@ impl<B: Blueprint> Unified<B> {
             .owns::<B::Owner>()
             .finalizes::<B::Owner>()
             .events()
-            .and(kinds.access())
-            .certificates(&self.key_place());
+            .and(kinds.access());
+        let access = if kinds.has_content() { access.certificates(&self.key_place()) } else { access };
         if kinds.makes_pods() { access.watches::<k8s_openapi::api::core::v1::Pod>() } else { access }
     }
 
