@@ -12,7 +12,8 @@ use std::{
 };
 
 use crate::{
-    GraphError, Node,
+    Direction, GraphError, Node, Outcome, Report,
+    schedule::Order,
     shape::{NONE, Shape},
 };
 
@@ -161,6 +162,31 @@ impl<N: Node> Graph<N> {
         shape.name(id, index);
         self.push(node);
         Ok(self.key_at(index))
+    }
+}
+
+impl<N> Graph<N> {
+    /// A report of the graph before anybody runs it: `what` says of each node what a visit would be.
+    ///
+    /// ```
+    /// use windlass_graph::{Graph, Report};
+    ///
+    /// let mut graph = Graph::new();
+    /// let config = graph.add("config")?;
+    /// graph.add_after("server", &[config])?;
+    /// let outline: Report<String> = graph.outline(|name| format!("apply {name}"));
+    /// assert_eq!(outline.text().to_string(), "2 planned\n└─ config: planned: apply config\n   └─ server: planned: apply server\n");
+    /// # Ok::<(), windlass_graph::GraphError>(())
+    /// ```
+    pub fn outline<E, W>(&self, what: impl Fn(&N) -> W) -> Report<E, W> {
+        let outcomes = self.nodes.iter().map(|node| Outcome::Planned(what(node))).collect();
+        Report {
+            order: Order::new(Arc::clone(&self.shape), Direction::Forward),
+            outcomes,
+            durations: vec![None; self.len()],
+            blockers: vec![NONE; self.len()],
+            elapsed: std::time::Duration::ZERO,
+        }
     }
 }
 

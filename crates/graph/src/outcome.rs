@@ -38,6 +38,8 @@ pub enum Outcome<E, W = String> {
     /// Whether its visit was started, and so may have had effects, is told by the
     /// [duration](crate::NodeReport::duration): a visit that was not started has none.
     Cancelled,
+    /// Not visited, because nobody ran the graph: what a visit [would be](crate::Graph::outline).
+    Planned(W),
 }
 
 impl<E, W> Outcome<E, W> {
@@ -62,6 +64,7 @@ impl<E, W> Outcome<E, W> {
             Outcome::Failed(_) => "failed",
             Outcome::Skipped { .. } => "skipped",
             Outcome::Cancelled => "cancelled",
+            Outcome::Planned(_) => "planned",
         }
     }
 }
@@ -81,7 +84,7 @@ impl<E: fmt::Display, W: fmt::Display> fmt::Display for Outcome<E, W> {
         f.write_str(self.label())?;
         match self {
             Outcome::Ready | Outcome::Cancelled => Ok(()),
-            Outcome::Waiting(reason) => write!(f, ": {reason}"),
+            Outcome::Waiting(reason) | Outcome::Planned(reason) => write!(f, ": {reason}"),
             Outcome::Failed(failure) => write!(f, ": {failure}"),
             Outcome::Skipped { because_of } => write!(f, " because of {because_of}"),
         }
@@ -139,12 +142,14 @@ pub struct Summary {
     pub skipped: usize,
     /// Nodes whose visit did not end, or did not begin, before the run was cancelled.
     pub cancelled: usize,
+    /// Nodes of a graph that was not run.
+    pub planned: usize,
 }
 
 impl Summary {
     /// All nodes.
     pub fn total(&self) -> usize {
-        self.ready + self.waiting + self.failed + self.skipped + self.cancelled
+        self.ready + self.waiting + self.failed + self.skipped + self.cancelled + self.planned
     }
 
     /// Whether all nodes are as they should be; true if there are none.
@@ -160,6 +165,7 @@ impl Summary {
             Outcome::Failed(_) => &mut self.failed,
             Outcome::Skipped { .. } => &mut self.skipped,
             Outcome::Cancelled => &mut self.cancelled,
+            Outcome::Planned(_) => &mut self.planned,
         } += 1;
     }
 }
@@ -171,17 +177,22 @@ impl AddAssign for Summary {
         self.failed += other.failed;
         self.skipped += other.skipped;
         self.cancelled += other.cancelled;
+        self.planned += other.planned;
     }
 }
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.planned > 0 && self.planned == self.total() {
+            return write!(f, "{} planned", self.planned);
+        }
         write!(f, "{} of {} ready", self.ready, self.total())?;
         let others = [
             (self.waiting, "waiting"),
             (self.failed, "failed"),
             (self.skipped, "skipped"),
             (self.cancelled, "cancelled"),
+            (self.planned, "planned"),
         ];
         for (number, word) in others {
             if number > 0 {

@@ -205,7 +205,9 @@ impl<E, W> State<E, W> {
         let standing = match outcome {
             Outcome::Ready => Standing::Ready,
             Outcome::Waiting(_) => Standing::Waiting,
-            Outcome::Failed(_) | Outcome::Skipped { .. } | Outcome::Cancelled => Standing::Failed,
+            Outcome::Failed(_) | Outcome::Skipped { .. } | Outcome::Cancelled | Outcome::Planned(_) => {
+                Standing::Failed
+            }
         };
         self.outcomes[index as usize] = outcome;
         self.durations[index as usize] = Some(duration);

@@ -54,7 +54,7 @@ fn color<E, W>(outcome: &Outcome<E, W>) -> &'static str {
         Outcome::Waiting(_) => "#fdf0c4",
         Outcome::Failed(_) => "#f9d0cd",
         Outcome::Skipped { .. } => "#e6e6e6",
-        Outcome::Cancelled => "#ffffff",
+        Outcome::Cancelled | Outcome::Planned(_) => "#ffffff",
     }
 }
 

@@ -29,12 +29,13 @@ impl<E: Display, W: Display> Serialize for Report<E, W> {
 
 impl Serialize for Summary {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("Summary", 5)?;
+        let mut object = serializer.serialize_struct("Summary", 6)?;
         object.serialize_field("ready", &self.ready)?;
         object.serialize_field("waiting", &self.waiting)?;
         object.serialize_field("failed", &self.failed)?;
         object.serialize_field("skipped", &self.skipped)?;
         object.serialize_field("cancelled", &self.cancelled)?;
+        object.serialize_field("planned", &self.planned)?;
         object.end()
     }
 }
@@ -66,7 +67,7 @@ struct Row<'r> {
 impl<'r> Row<'r> {
     fn of<E: Display, W: Display>(node: NodeReport<'r, E, W>) -> Self {
         let (message, because_of) = match node.outcome() {
-            Outcome::Waiting(reason) => (Some(reason.to_string()), None),
+            Outcome::Waiting(reason) | Outcome::Planned(reason) => (Some(reason.to_string()), None),
             Outcome::Failed(failure) => (Some(failure.to_string()), None),
             Outcome::Skipped { because_of } => (None, Some(&**because_of)),
             Outcome::Ready | Outcome::Cancelled => (None, None),
@@ -95,7 +96,7 @@ mod tests {
         let expected = json!({
             "direction": "forward",
             "seconds": 1.5,
-            "summary": {"ready": 1, "waiting": 1, "failed": 1, "skipped": 2, "cancelled": 1},
+            "summary": {"ready": 1, "waiting": 1, "failed": 1, "skipped": 2, "cancelled": 1, "planned": 0},
             "nodes": [
                 {"id": "config", "outcome": "ready", "seconds": 0.0},
                 {"id": "data \"base\"", "outcome": "failed", "message": "refused:\n#1 \\o/", "seconds": 0.0},

@@ -11,6 +11,7 @@ const STYLES: &str = "  classDef ready fill:#d3f2d9,stroke:#2b7a3b,color:#111
   classDef failed fill:#f9d0cd,stroke:#b3261e,color:#111
   classDef skipped fill:#e6e6e6,stroke:#777,color:#111
   classDef cancelled fill:#fff,stroke:#777,color:#111
+  classDef planned fill:#fff,stroke:#777,color:#111
 ";
 
 impl<E: Display, W: Display> Report<E, W> {
@@ -80,7 +81,7 @@ mod tests {
   n2 --> n4
 "#
         );
-        for label in ["ready", "waiting", "failed", "skipped", "cancelled"] {
+        for label in ["ready", "waiting", "failed", "skipped", "cancelled", "planned"] {
             assert!(text.contains(&format!("classDef {label} ")), "no style for {label}: {styles}");
         }
     }

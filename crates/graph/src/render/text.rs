@@ -30,7 +30,12 @@ impl<E: Display, W: Display> Report<E, W> {
 }
 
 fn write_tree<E: Display, W: Display>(report: &Report<E, W>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    writeln!(f, "{} ({:.1?})", report.summary(), report.elapsed())?;
+    let summary = report.summary();
+    if summary.planned > 0 && summary.planned == summary.total() {
+        writeln!(f, "{summary}")?;
+    } else {
+        writeln!(f, "{summary} ({:.1?})", report.elapsed())?;
+    }
     let (roots, children) = spanning_tree(report);
 
     // Depth first, by hand: for each open row whether it is its parent's last child.
