@@ -1,0 +1,373 @@
+//! A toy operator under torture: the right one survives everything, and each wrong one is caught where it is wrong.
+#![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
+
+use anyhow::Result;
+use futures::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
+use kube::{Client, Resource, ResourceExt as _};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use windlass_testenv::torture::{Family, Kind, OperatorRun, Report, Scene, StepResult, Torture};
+use windlass_testenv::{TestEnv, or_not_run};
+
+const OWNERS: &str = "toy=owner";
+const FINALIZER: &str = "example.com/outside";
+
+/// What a toy makes for its owner, in this order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Part {
+    /// A Secret with random content.
+    Secret,
+    /// As [`Part::Secret`], by a toy that remembers the content only in memory.
+    ForgottenSecret,
+    /// A ConfigMap with the owner's greeting.
+    Child,
+    /// A Deployment with the owner's greeting.
+    Deployment,
+    /// A ConfigMap that garbage collection does not know of.
+    Outside,
+    /// As [`Part::Outside`], removed after the finalizer.
+    LeakyOutside,
+    /// A ConfigMap with a generated name, which the owner's annotation remembers.
+    Generated,
+    /// What was last rolled out; restored at a start. Written after everything else.
+    Journal,
+    /// Notes at every round, after a restart, that there was one.
+    Unrest,
+}
+
+struct Toy {
+    client: Client,
+    namespace: String,
+    parts: &'static [Part],
+    life: u32,
+    password: Option<String>,
+}
+
+async fn toy(run: OperatorRun, parts: &'static [Part]) -> Result<()> {
+    let (client, namespace) = (run.client()?, run.namespace().to_owned());
+    let mut toy = Toy { client, namespace, parts, life: run.life(), password: None };
+    let mut started = false;
+    loop {
+        if let Err(error) = toy.round(&mut started).await {
+            tracing::debug!(%error, "another round");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+impl Toy {
+    fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    fn has(&self, part: Part) -> bool {
+        self.parts.contains(&part)
+    }
+
+    /// Looks after all owners, then waits until something happens to one of them.
+    async fn round(&mut self, started: &mut bool) -> Result<()> {
+        let owners = self.api::<ConfigMap>();
+        let list = owners.list(&ListParams::default().labels(OWNERS)).await?;
+        for owner in &list.items {
+            if !std::mem::replace(started, true) && self.has(Part::Journal) {
+                self.restore(owner).await?;
+            }
+            self.reconcile(owner).await?;
+        }
+        let version = list.metadata.resource_version.unwrap_or_default();
+        let events = owners.watch(&WatchParams::default().labels(OWNERS), &version).await?;
+        events.boxed().try_next().await?;
+        Ok(())
+    }
+
+    async fn reconcile(&mut self, owner: &ConfigMap) -> Result<()> {
+        if owner.meta().deletion_timestamp.is_some() {
+            return self.clean_up(owner).await;
+        }
+        if (self.has(Part::Outside) || self.has(Part::LeakyOutside)) && owner.finalizers().is_empty() {
+            self.edit(json!({"metadata": {"finalizers": [FINALIZER]}})).await?;
+        }
+        let greeting = greeting(owner);
+        for part in self.parts {
+            match part {
+                Part::Secret => self.make_secret(owner).await?,
+                Part::ForgottenSecret => self.make_forgotten_secret(owner).await?,
+                Part::Child => {
+                    let content = json!({"data": {"greeting": greeting}});
+                    self.apply::<ConfigMap>("child", Some(owner), content).await?;
+                }
+                Part::Deployment => self.make_deployment(owner).await?,
+                Part::Outside | Part::LeakyOutside => {
+                    self.apply::<ConfigMap>("outside", None, json!({"data": {"of": "toy"}})).await?;
+                }
+                Part::Generated => self.make_generated(owner).await?,
+                Part::Journal => {}
+                Part::Unrest => {
+                    if self.life > 1 {
+                        self.annotate("restarted", &random()).await?;
+                    }
+                }
+            }
+        }
+        if observed(owner) != greeting {
+            self.annotate("observed", &greeting).await?;
+        }
+        if self.has(Part::Journal) {
+            self.apply::<ConfigMap>("journal", Some(owner), json!({"data": {"greeting": greeting}})).await?;
+        }
+        Ok(())
+    }
+
+    async fn clean_up(&self, owner: &ConfigMap) -> Result<()> {
+        if self.has(Part::LeakyOutside) {
+            self.edit(json!({"metadata": {"finalizers": []}})).await?;
+            self.delete("outside").await?;
+        } else if !owner.finalizers().is_empty() {
+            self.delete("outside").await?;
+            self.edit(json!({"metadata": {"finalizers": []}})).await?;
+        }
+        Ok(())
+    }
+
+    async fn make_secret(&self, owner: &ConfigMap) -> Result<()> {
+        if self.api::<Secret>().get_opt("token").await?.is_none() {
+            let secret = object("token", Some(owner), json!({"stringData": {"password": random()}}));
+            self.api::<Secret>().create(&PostParams::default(), &serde_json::from_value(secret)?).await?;
+        }
+        Ok(())
+    }
+
+    async fn make_forgotten_secret(&mut self, owner: &ConfigMap) -> Result<()> {
+        if self.password.is_none() {
+            let password = random();
+            let secret = object("token", Some(owner), json!({"stringData": {"password": password}}));
+            self.force::<Secret>("token", secret).await?;
+            self.password = Some(password);
+        }
+        Ok(())
+    }
+
+    async fn make_deployment(&self, owner: &ConfigMap) -> Result<()> {
+        let labels = json!({"app": "toy"});
+        let container = json!({"name": "c", "image": format!("toy:{}", greeting(owner))});
+        let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [container]}});
+        let spec = json!({"replicas": 0, "selector": {"matchLabels": labels}, "template": template});
+        self.apply::<Deployment>("web", Some(owner), json!({"spec": spec})).await
+    }
+
+    async fn make_generated(&self, owner: &ConfigMap) -> Result<()> {
+        if owner.annotations().contains_key("generated") {
+            return Ok(());
+        }
+        let mut map = object("", Some(owner), json!({"data": {"k": "v"}}));
+        map["metadata"]["generateName"] = json!("made-");
+        let maps = self.api::<ConfigMap>();
+        let made = maps.create(&PostParams::default(), &serde_json::from_value(map)?).await?;
+        self.annotate("generated", &made.name_any()).await
+    }
+
+    /// Brings back what was last rolled out, whatever happened since.
+    async fn restore(&self, owner: &ConfigMap) -> Result<()> {
+        if let Some(journal) = self.api::<ConfigMap>().get_opt("journal").await? {
+            self.apply::<ConfigMap>("child", Some(owner), json!({"data": journal.data})).await?;
+            // And believes the owner about what is done.
+        }
+        Ok(())
+    }
+
+    /// Applies, unless what is there has it already.
+    async fn apply<K>(&self, name: &str, owner: Option<&ConfigMap>, content: Value) -> Result<()>
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + Serialize
+            + DeserializeOwned,
+    {
+        if self.has(Part::Journal) && name == "child" {
+            // This one judges by what it has noted, not by what is there.
+            let noted = owner.is_some_and(|owner| observed(owner) == greeting(owner));
+            if noted && content["data"]["greeting"] == json!(owner.map(greeting)) {
+                return Ok(());
+            }
+            return self.force::<K>(name, object(name, owner, content)).await;
+        }
+        let there = self.api::<K>().get_opt(name).await?;
+        let there = serde_json::to_value(there)?;
+        if contains(&there, &content) {
+            return Ok(());
+        }
+        self.force::<K>(name, object(name, owner, content)).await
+    }
+
+    async fn force<K>(&self, name: &str, mut object: Value) -> Result<()>
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + Serialize
+            + DeserializeOwned,
+    {
+        object["apiVersion"] = json!(K::api_version(&()));
+        object["kind"] = json!(K::kind(&()));
+        let params = PatchParams::apply("toy").force();
+        self.api::<K>().patch(name, &params, &Patch::Apply(object)).await?;
+        Ok(())
+    }
+
+    async fn annotate(&self, key: &str, value: &str) -> Result<()> {
+        self.edit(json!({"metadata": {"annotations": {key: value}}})).await
+    }
+
+    /// Changes the owner.
+    async fn edit(&self, change: Value) -> Result<()> {
+        self.api::<ConfigMap>().patch("owner", &PatchParams::default(), &Patch::Merge(change)).await?;
+        Ok(())
+    }
+
+    async fn delete(&self, name: &str) -> Result<()> {
+        match self.api::<ConfigMap>().delete(name, &DeleteParams::default()).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            other => Ok(other.map(drop)?),
+        }
+    }
+}
+
+fn greeting(owner: &ConfigMap) -> String {
+    owner
+        .data
+        .iter()
+        .flatten()
+        .find(|(key, _)| *key == "greeting")
+        .map(|(_, v)| v.clone())
+        .unwrap_or_default()
+}
+
+fn observed(owner: &ConfigMap) -> String {
+    owner.annotations().get("observed").cloned().unwrap_or_default()
+}
+
+fn random() -> String {
+    format!("{:x}", RandomState::new().hash_one(0))
+}
+
+/// An object, owned by the owner if there is one.
+fn object(name: &str, owner: Option<&ConfigMap>, content: Value) -> Value {
+    let mut object = content;
+    object["metadata"] = json!({"ownerReferences": owner.and_then(|owner| owner.controller_owner_ref(&()))});
+    if !name.is_empty() {
+        object["metadata"]["name"] = json!(name);
+    }
+    object
+}
+
+/// Whether all that is wanted is there.
+fn contains(there: &Value, wanted: &Value) -> bool {
+    match (there, wanted) {
+        (Value::Object(there), Value::Object(wanted)) => {
+            wanted.iter().all(|(field, wanted)| there.get(field).is_some_and(|there| contains(there, wanted)))
+        }
+        (Value::Array(there), Value::Array(wanted)) => {
+            there.len() == wanted.len()
+                && there.iter().zip(wanted).all(|(there, wanted)| contains(there, wanted))
+        }
+        (there, wanted) => there == wanted,
+    }
+}
+
+/// The life of an owner: created, changed, deleted.
+fn torture(name: &str, parts: &'static [Part]) -> Torture {
+    Torture::new(name, move |run| toy(run, parts))
+        .watch(Kind::of::<ConfigMap>())
+        .watch(Kind::of::<Secret>().created_once())
+        .watch(Kind::of::<Deployment>())
+        .normalise(|object| {
+            // Names that the server makes up, and times.
+            for annotation in ["generated", "restarted"] {
+                object.annotations_mut().remove(annotation);
+            }
+        })
+        .calm(Duration::from_millis(150))
+        .step("create", create, |scene| is_observed(scene, "hello"))
+        .step("change", |scene| greet(scene, "goodbye"), |scene| is_observed(scene, "goodbye"))
+        .step("delete", delete, is_gone)
+}
+
+async fn create(scene: Scene) -> StepResult {
+    let owner =
+        json!({"metadata": {"name": "owner", "labels": {"toy": "owner"}}, "data": {"greeting": "hello"}});
+    scene.api::<ConfigMap>().create(&PostParams::default(), &serde_json::from_value(owner)?).await?;
+    Ok(())
+}
+
+async fn greet(scene: Scene, greeting: &'static str) -> StepResult {
+    let change = Patch::Merge(json!({"data": {"greeting": greeting}}));
+    scene.api::<ConfigMap>().patch("owner", &PatchParams::default(), &change).await?;
+    Ok(())
+}
+
+async fn delete(scene: Scene) -> StepResult {
+    scene.api::<ConfigMap>().delete("owner", &DeleteParams::default()).await?;
+    Ok(())
+}
+
+async fn is_observed(scene: Scene, greeting: &'static str) -> StepResult<bool> {
+    Ok(observed(&scene.api::<ConfigMap>().get("owner").await?) == greeting)
+}
+
+/// The owner, and what it owned.
+async fn is_gone(scene: Scene) -> StepResult<bool> {
+    let maps = scene.api::<ConfigMap>().list(&ListParams::default()).await?;
+    let gone = maps.iter().all(|map| map.name_any() != "owner" && map.owner_references().is_empty());
+    Ok(gone
+        && scene.api::<Secret>().list(&ListParams::default()).await?.items.is_empty()
+        && scene.api::<Deployment>().list(&ListParams::default()).await?.items.is_empty())
+}
+
+/// What was wrong at each point that failed.
+fn failures(report: &Report) -> BTreeMap<String, String> {
+    let name = |point: &Option<_>| point.as_ref().map_or("undisturbed".to_owned(), ToString::to_string);
+    report.failures().into_iter().map(|failure| (name(&failure.point), failure.problems.join("; "))).collect()
+}
+
+/// Asserts that a wrong toy fails at exactly these points, for this reason.
+fn assert_fails_at(report: &Report, points: &[&str], reason: &str) {
+    let failures = failures(report);
+    let failed: Vec<&str> = failures.keys().map(String::as_str).collect();
+    assert_eq!(failed, points, "{report}");
+    assert!(failures.values().all(|problems| problems.contains(reason)), "{report}");
+    for point in points {
+        assert!(report.to_string().contains(&format!("WINDLASS_TORTURE_POINT='{point}'")), "{report}");
+    }
+}
+
+#[tokio::test]
+async fn a_right_operator_survives_at_every_point() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let parts = &[Part::Secret, Part::Child, Part::Deployment, Part::Outside];
+    let report = or_not_run!(
+        torture("toy", parts)
+            .reversal(
+                "change",
+                "another greeting",
+                |scene| greet(scene, "hm"),
+                |scene| greet(scene, "goodbye")
+            )
+            .run(&env)
+            .await
+    );
+    println!("{report}");
+    report.assert_passed();
+    Ok(())
+}
