@@ -216,6 +216,10 @@ impl Control {
         lock(&self.state).log.entries().filter(|seen| counts(seen)).count()
     }
 
+    pub(super) fn last_where(&self, holds: impl Fn(&Seen) -> bool) -> Option<u64> {
+        lock(&self.state).log.entries().rev().find(|seen| holds(seen)).map(|seen| seen.sequence)
+    }
+
     pub(super) fn name_creates(&self) {
         self.names_creates.store(true, Ordering::Release);
     }

@@ -156,6 +156,11 @@ impl FaultProxy {
         self.control.count(counts)
     }
 
+    /// The number of the last of the remembered requests for which `holds` holds.
+    pub fn last_where(&self, holds: impl Fn(&Seen) -> bool) -> Option<u64> {
+        self.control.last_where(holds)
+    }
+
     /// Reads the names of new objects from the bodies of their creates from now on, so that a create can be told from
     /// another one and matched by name. One with a `generateName` is called by that and a `*`. Such requests are
     /// taken off the wire as a whole before they are written down; bodies that are no JSON stay nameless.

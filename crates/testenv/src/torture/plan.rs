@@ -44,6 +44,36 @@ pub(super) struct Plan {
     pub(super) selection: Selection,
 }
 
+impl Plan {
+    /// What the author forgot or said twice.
+    pub(super) fn mistakes(&self) -> Vec<String> {
+        let mut mistakes = Vec::new();
+        if self.kinds.is_empty() {
+            mistakes.push("no kind is watched, so every state would be right: add `.watch(…)`".to_owned());
+        }
+        if self.steps.is_empty() {
+            mistakes.push("the scenario has no step: add `.step(…)`".to_owned());
+        }
+        let mut steps = BTreeSet::new();
+        for step in &self.steps {
+            if !steps.insert(&step.name) {
+                mistakes.push(format!("two steps are named {:?}", step.name));
+            }
+        }
+        let mut reversals = BTreeSet::new();
+        for reversal in &self.reversals {
+            if !steps.contains(&reversal.after) {
+                let Reversal { name, after, .. } = reversal;
+                mistakes.push(format!("the reversal {name:?} comes after {after:?}, which is no step"));
+            }
+            if !reversals.insert(&reversal.name) {
+                mistakes.push(format!("two reversals are named {:?}", reversal.name));
+            }
+        }
+        mistakes
+    }
+}
+
 impl Torture {
     /// Begins with the operator. `operator` is called for every life of it, on a thread and in a tokio runtime of
     /// its own, and its future runs until it is killed: one that ends by itself is a failure.
@@ -204,5 +234,43 @@ impl Torture {
 impl Debug for Torture {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Torture").field("name", &self.plan.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Secret;
+
+    use super::*;
+
+    async fn nothing(_: Scene) -> StepResult {
+        Ok(())
+    }
+
+    async fn yes(_: Scene) -> StepResult<bool> {
+        Ok(true)
+    }
+
+    fn torture() -> Torture {
+        Torture::new("t", |_| async {})
+    }
+
+    #[test]
+    fn what_cannot_find_anything_is_a_mistake() {
+        assert_eq!(torture().plan.mistakes().len(), 2);
+        let whole = || torture().watch(Kind::of::<Secret>()).step("a", nothing, yes);
+        assert_eq!(whole().plan.mistakes(), [""; 0]);
+        assert_eq!(whole().step("a", nothing, yes).plan.mistakes(), ["two steps are named \"a\""]);
+        let reversal = |after: &str| whole().reversal(after, "r", nothing, nothing);
+        assert_eq!(reversal("a").plan.mistakes(), [""; 0]);
+        assert_eq!(reversal("b").plan.mistakes(), ["the reversal \"r\" comes after \"b\", which is no step"]);
+        let twice = reversal("a").reversal("a", "r", nothing, nothing);
+        assert_eq!(twice.plan.mistakes(), ["two reversals are named \"r\""]);
+    }
+
+    #[test]
+    fn a_run_can_be_spawned() {
+        fn is_send<T: Send>(_: impl FnOnce(Torture, TestEnv) -> T) {}
+        is_send(|torture, env| async move { torture.run(&env).await });
     }
 }

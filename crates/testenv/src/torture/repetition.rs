@@ -246,7 +246,7 @@ impl Director<'_> {
     async fn finish(&self, step: &Step, index: usize, reversed: bool) -> Result<Snapshot, Problem> {
         let plan = self.stage.plan;
         let deadline = Instant::now() + plan.patience;
-        let mut waiting = Waiting::ForCondition("never asked".to_owned());
+        let mut waiting = Waiting::ForCondition("it gave no answer".to_owned());
         let calm = if self.undisturbed.is_some() { plan.calm } else { plan.calm * UNDISTURBED_CALM };
         let mut last: (Option<Bustle>, Instant) = (None, Instant::now());
         loop {
@@ -257,7 +257,8 @@ impl Director<'_> {
                     Ok(Ok(true)) => waiting = Waiting::ForRest,
                     Ok(Ok(false)) => "not yet".clone_into(words),
                     Ok(Err(error)) => *words = error.to_string(),
-                    Err(_) => "no answer".clone_into(words),
+                    // Out of time; what it said before tells more.
+                    Err(_) => {}
                 }
             }
             let now = self.stage.bustle();
@@ -325,7 +326,11 @@ impl Director<'_> {
         let name = &step.name;
         match waiting {
             Waiting::ForCondition(words) => {
-                vec![format!("step {name}: its condition did not come true within {seconds} s: {words}")]
+                vec![format!(
+                    "step {name}: its condition did not come true within {seconds} s: {words}; the operator's last \
+                     requests: {}",
+                    self.stage.recent_work()
+                )]
             }
             Waiting::ForRest => vec![format!(
                 "step {name}: the operator did not come to rest within {seconds} s; its last requests: {}",

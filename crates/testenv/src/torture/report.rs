@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::point::{Family, Point};
-use super::selection::POINT;
+use super::selection::{EXTENT, POINT};
 
 /// What came out of a [`Torture`](super::Torture). Prints as a table, with each failure below it and how to repeat it.
 #[derive(Clone, Debug)]
@@ -52,6 +52,11 @@ impl Report {
             left_out: 0,
             took: Duration::ZERO,
         }
+    }
+
+    /// The report of a scenario that does not work at all.
+    pub(super) fn without_disturbance(self, problems: Vec<String>) -> Self {
+        Self { undisturbed: problems, ..self }
     }
 
     /// The points where the operator failed.
@@ -138,7 +143,7 @@ impl fmt::Display for Report {
         }
         line(f, &"all", &all)?;
         if self.left_out > 0 {
-            writeln!(f, "{} points are of other slices; WINDLASS_TORTURE=all runs them", self.left_out)?;
+            writeln!(f, "{} points were left out; {EXTENT}=all runs them", self.left_out)?;
         }
         for failure in self.failures() {
             match &failure.point {

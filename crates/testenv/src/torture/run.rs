@@ -19,24 +19,26 @@ pub(super) async fn run(plan: &Plan, env: &TestEnv) -> Result<Report> {
     let mut report = Report::new(&plan.name);
     let selection = match Selection::from_env(plan.selection.clone()) {
         Ok(selection) => selection,
-        Err(words) => {
-            report.undisturbed.push(words);
-            return Ok(report);
-        }
+        Err(words) => return Ok(report.without_disturbance(vec![words])),
     };
+    let mistakes = plan.mistakes();
+    if !mistakes.is_empty() {
+        return Ok(report.without_disturbance(mistakes));
+    }
     let home = env.namespace(&plan.name).await?;
     let user = common_user(&home).await?;
     let player = Player { plan, env, user: &user };
     let undisturbed = match player.undisturbed().await? {
         Ok(undisturbed) => undisturbed,
-        Err(problems) => {
-            report.undisturbed = problems;
-            report.took = began.elapsed();
-            return Ok(report);
-        }
+        Err(problems) => return Ok(report.without_disturbance(problems)),
     };
+    if undisturbed.writes.is_empty() {
+        let words = "the operator wrote nothing, so there is no point at which it could be disturbed";
+        return Ok(report.without_disturbance(vec![words.to_owned()]));
+    }
     report.writes = undisturbed.writes.len();
-    let all = points(plan, &undisturbed);
+    let undisturbed = &undisturbed;
+    let all = points(plan, undisturbed);
     let chosen: Vec<Point> = all.iter().filter(|point| selection.includes(point)).cloned().collect();
     if let (Selection::One(name), true) = (&selection, chosen.is_empty()) {
         let names: Vec<String> = all.iter().map(Point::to_string).collect();
@@ -46,11 +48,13 @@ pub(super) async fn run(plan: &Plan, env: &TestEnv) -> Result<Report> {
         });
     }
     report.left_out = all.len() - chosen.len();
-    report.judged = stream::iter(chosen)
-        .map(|point| judge(player, point, &undisturbed))
-        .buffered(plan.side_by_side)
-        .try_collect()
-        .await?;
+    let judging = chosen.into_iter().enumerate().map(|(index, point)| async move {
+        judge(player, point, undisturbed).await.map(|judged| (index, judged))
+    });
+    let mut judged: Vec<(usize, Judged)> =
+        stream::iter(judging).buffer_unordered(plan.side_by_side).try_collect().await?;
+    judged.sort_by_key(|(index, _)| *index);
+    report.judged = judged.into_iter().map(|(_, judged)| judged).collect();
     report.took = began.elapsed();
     Ok(report)
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::ledger::Ledger;
 use super::operator::Life;
 use super::plan::Plan;
-use super::point::Write;
+use super::point::{NAMESPACE, Write};
 use super::scenario::Scene;
 use crate::env::TestEnv;
 use crate::error::Result;
@@ -41,7 +41,8 @@ struct Cast {
 /// How much has happened: two equal ones with time between them mean rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bustle {
-    requests: usize,
+    /// The number of the last request that was work.
+    request: Option<u64>,
     events: u64,
     lives: u32,
 }
@@ -103,25 +104,25 @@ impl<'a> Stage<'a> {
         if cast.disturbed || proxy.last_sequence() == 0 || self.waits(proxy) {
             return None;
         }
-        Some(Bustle { requests: self.work(proxy), events: self.ledger.events(), lives: cast.lives })
+        Some(Bustle { request: self.last_work(proxy), events: self.ledger.events(), lives: cast.lives })
     }
 
     /// As [`bustle`](Self::bustle), also during a disturbance, and of the operator alone.
-    pub(super) fn own_bustle(&self) -> Option<usize> {
+    pub(super) fn own_bustle(&self) -> Option<Option<u64>> {
         let cast = self.cast();
         let proxy = &cast.life.as_ref()?.proxy;
-        (!self.waits(proxy)).then(|| self.work(proxy))
+        (!self.waits(proxy)).then(|| self.last_work(proxy))
     }
 
     fn waits(&self, proxy: &FaultProxy) -> bool {
         let waits = |seen: &Seen| {
             seen.client == Delivery::Waiting && seen.request.verb != Verb::Watch && !self.is_excluded(seen)
         };
-        proxy.count(waits) > 0
+        proxy.last_where(waits).is_some()
     }
 
-    fn work(&self, proxy: &FaultProxy) -> usize {
-        proxy.count(|seen| self.is_work(seen))
+    fn last_work(&self, proxy: &FaultProxy) -> Option<u64> {
+        proxy.last_where(|seen| self.is_work(seen))
     }
 
     /// Reads of lists, watches, and what is no resource do not disturb the rest.
@@ -169,8 +170,9 @@ impl<'a> Stage<'a> {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         let seen = self.seen();
         for seen in seen.iter().rev().filter(|seen| self.is_work(seen)).take(TOLD) {
-            let request = seen.request.to_string().replace(self.scene.namespace(), "{namespace}");
-            *counts.entry(request).or_default() += 1;
+            let request = seen.request.to_string().replace(self.scene.namespace(), NAMESPACE);
+            let answer = seen.server.map_or("no answer".to_owned(), |code| code.to_string());
+            *counts.entry(format!("{request} ({answer})")).or_default() += 1;
         }
         if counts.is_empty() {
             return "none".to_owned();
