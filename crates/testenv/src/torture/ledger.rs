@@ -68,9 +68,9 @@ impl Ledger {
         let lives = Arc::new(Mutex::new(Lives::default()));
         let mut watches = JoinSet::new();
         for index in 0..scope.kinds.len() {
-            let watcher = Watcher { scope: Arc::clone(&scope), lives: Arc::clone(&lives), index };
-            let version = watcher.list().await?;
-            watches.spawn(watcher.watch(version));
+            let one = Watcher { scope: Arc::clone(&scope), lives: Arc::clone(&lives), index };
+            let version = one.list().await?;
+            watches.spawn(one.watch(version));
         }
         Ok(Self { scope, lives, _watches: watches })
     }

@@ -6,28 +6,26 @@ use std::time::Duration;
 use futures::future::{Either, select};
 use tokio::time::Instant;
 
+use super::director::{Director, Problems};
 use super::ledger::{Ledger, Scope};
 use super::plan::Plan;
 use super::point::{Family, Place, Point, Write};
-use super::scenario::{Scene, Step};
+use super::scenario::Scene;
 use super::snapshot::Snapshot;
-use super::stage::{Bustle, Stage};
+use super::stage::Stage;
 use crate::env::TestEnv;
 use crate::error::Result;
-use crate::proxy::{Action, Fault, FaultHandle, FaultProxy, Match};
+use crate::proxy::{Action, Fault, FaultHandle, Match};
 use crate::user::{Rules, TestUser};
 
 /// The service account of the operator.
 pub(super) const ACCOUNT: &str = "operator-under-torture";
 
 /// How often the state is looked at.
-const GLANCE: Duration = Duration::from_millis(20);
+pub(super) const GLANCE: Duration = Duration::from_millis(20);
 
 /// How long an operator that has its answer may think before it is killed, if it sends nothing.
 const THOUGHT: Duration = Duration::from_millis(100);
-
-/// By how much longer the undisturbed run must be calm: what it leaves behind is the measure of all others.
-const UNDISTURBED_CALM: u32 = 3;
 
 /// How the undisturbed run went.
 pub(super) struct Undisturbed {
@@ -40,7 +38,7 @@ pub(super) struct Undisturbed {
 pub(super) struct Outcome {
     pub(super) reached: bool,
     /// What was wrong; none is good.
-    pub(super) problems: Vec<String>,
+    pub(super) problems: Problems,
     pub(super) took: Duration,
 }
 
@@ -55,16 +53,13 @@ pub(super) struct Player<'a> {
 
 impl Player<'_> {
     /// Plays without a disturbance. The inner error is what was wrong.
-    pub(super) async fn undisturbed(self) -> Result<Result<Undisturbed, Vec<String>>> {
+    pub(super) async fn undisturbed(self) -> Result<Result<Undisturbed, Problems>> {
         let namespace = self.env.namespace(&self.plan.name).await?;
         let stage = self.stage(&namespace).await?;
         stage.start(|_| ()).await?;
         let director = Director { stage: &stage, undisturbed: None, reversal: None };
-        let played = director.play().await?;
-        let result = match played {
-            Ok(snapshots) => Ok(Undisturbed { snapshots, writes: stage.writes() }),
-            Err(problems) => Err(problems),
-        };
+        let played = director.play().await;
+        let result = played.map(|snapshots| Undisturbed { snapshots, writes: stage.writes() });
         stage.kill().await;
         Ok(result)
     }
@@ -79,7 +74,7 @@ impl Player<'_> {
             Place::Step(step, reversal) => {
                 director.reversal = Some((step, reversal));
                 stage.start(|_| ()).await?;
-                (true, director.play().await?)
+                (true, director.play().await)
             }
             Place::Write(write, occurrence) => {
                 let occasion = Fault::on(write.matching(namespace.name())).nth(*occurrence);
@@ -92,10 +87,10 @@ impl Player<'_> {
                 let playing = pin!(director.play());
                 let disturbing = pin!(disturb(&stage, point.family, &handle));
                 let played = match select(playing, disturbing).await {
-                    Either::Left((played, _)) => played?,
+                    Either::Left((played, _)) => played,
                     Either::Right((disturbed, playing)) => {
                         disturbed?;
-                        playing.await?
+                        playing.await
                     }
                 };
                 (handle.hits() > 0, played)
@@ -179,173 +174,4 @@ async fn until_idle(stage: &Stage<'_>) {
         }
     };
     let _ = tokio::time::timeout(stage.plan.patience / 2, idle).await;
-}
-
-/// Leads a scenario from its first step to its last.
-struct Director<'a> {
-    stage: &'a Stage<'a>,
-    undisturbed: Option<&'a Undisturbed>,
-    /// After which step, and which one.
-    reversal: Option<(&'a str, &'a str)>,
-}
-
-/// What ends a step early.
-type Problem = Vec<String>;
-
-impl Director<'_> {
-    /// The snapshots at the ends of the steps, or what was wrong.
-    async fn play(&self) -> Result<Result<Vec<Snapshot>, Problem>> {
-        let plan = self.stage.plan;
-        let mut snapshots = Vec::new();
-        let mut reversed = false;
-        for (index, step) in plan.steps.iter().enumerate() {
-            if let Err(error) = (step.action)(self.stage.scene.clone()).await {
-                return Ok(Err(vec![format!("step {}: its action failed: {error}", step.name)]));
-            }
-            match self.finish(step, index, reversed).await {
-                Ok(snapshot) => snapshots.push(snapshot),
-                Err(problem) => return Ok(Err(problem)),
-            }
-            if let Some((after, name)) = self.reversal
-                && after == step.name
-            {
-                reversed = true;
-                if let Err(problem) = self.reverse(name).await {
-                    return Ok(Err(vec![problem]));
-                }
-                if let Err(problem) = self.finish(step, index, reversed).await {
-                    return Ok(Err(problem));
-                }
-            }
-        }
-        Ok(Ok(snapshots))
-    }
-
-    /// Cuts the operator off, changes something and changes it back, and connects the operator again.
-    async fn reverse(&self, name: &str) -> Result<(), String> {
-        let plan = self.stage.plan;
-        let reversal = plan.reversals.iter().find(|reversal| reversal.name == name);
-        let reversal = reversal.ok_or_else(|| format!("there is no reversal {name}"))?;
-        let cut = |proxy: &FaultProxy| {
-            let cut = proxy.add(Fault::on(Match::any()).then(Action::DropBefore));
-            proxy.cut_watches(&Match::watches());
-            cut
-        };
-        let cut = self.stage.with_proxy(cut);
-        for action in [&reversal.there, &reversal.back] {
-            let done = action(self.stage.scene.clone()).await;
-            done.map_err(|error| format!("reversal {name}: an action failed: {error}"))?;
-        }
-        if let Some(cut) = cut {
-            cut.remove();
-        }
-        Ok(())
-    }
-
-    /// Waits for the step's condition, then for rest, then for the state of the undisturbed run.
-    async fn finish(&self, step: &Step, index: usize, reversed: bool) -> Result<Snapshot, Problem> {
-        let plan = self.stage.plan;
-        let deadline = Instant::now() + plan.patience;
-        let mut waiting = Waiting::ForCondition("it gave no answer".to_owned());
-        let calm = if self.undisturbed.is_some() { plan.calm } else { plan.calm * UNDISTURBED_CALM };
-        let mut last: (Option<Bustle>, Instant) = (None, Instant::now());
-        loop {
-            self.look_for_problems(step)?;
-            if let Waiting::ForCondition(words) = &mut waiting {
-                let asked = tokio::time::timeout_at(deadline, (step.until)(self.stage.scene.clone())).await;
-                match asked {
-                    Ok(Ok(true)) => waiting = Waiting::ForRest,
-                    Ok(Ok(false)) => "not yet".clone_into(words),
-                    Ok(Err(error)) => *words = error.to_string(),
-                    // Out of time; what it said before tells more.
-                    Err(_) => {}
-                }
-            }
-            let now = self.stage.bustle();
-            if now.is_none() || now != last.0 {
-                last = (now, Instant::now());
-                if !matches!(waiting, Waiting::ForCondition(_)) {
-                    waiting = Waiting::ForRest;
-                }
-            } else if last.1.elapsed() >= calm && !matches!(waiting, Waiting::ForCondition(_)) {
-                match self.stage.ledger.snapshot().await {
-                    Ok(snapshot) => match self.judge(index, &snapshot, reversed) {
-                        differences if differences.is_empty() => return Ok(snapshot),
-                        differences => waiting = Waiting::ForState(differences),
-                    },
-                    Err(words) => waiting = Waiting::ForState(vec![words]),
-                }
-            }
-            if Instant::now() >= deadline {
-                return Err(self.give_up(step, waiting));
-            }
-            tokio::time::sleep(GLANCE).await;
-        }
-    }
-
-    fn judge(&self, index: usize, snapshot: &Snapshot, reversed: bool) -> Vec<String> {
-        let Some(expected) = self.undisturbed.and_then(|run| run.snapshots.get(index)) else {
-            return Vec::new();
-        };
-        let mut expected = expected.clone();
-        if reversed {
-            // The reversal may have created things of its own.
-            expected.created.clone_from(&snapshot.created);
-        }
-        snapshot.differences(&expected)
-    }
-
-    /// What no waiting will cure.
-    fn look_for_problems(&self, step: &Step) -> Result<(), Problem> {
-        let stage = self.stage;
-        if let Some(words) = stage.last_words() {
-            return Err(vec![format!("step {}: the operator ended by itself: {words}", step.name)]);
-        }
-        let changed = stage.ledger.changed();
-        if !changed.is_empty() {
-            return Err(changed.into_iter().map(|words| format!("step {}: {words}", step.name)).collect());
-        }
-        let Some(undisturbed) = self.undisturbed else {
-            return Ok(());
-        };
-        let (made, usual) = (stage.count_writes(), undisturbed.writes.len());
-        let allowance = stage.plan.allowance.unwrap_or(usual);
-        if made > usual + allowance {
-            return Err(vec![format!(
-                "step {}: {made} writes so far, undisturbed {usual} in all, and {allowance} more are allowed; \
-                 the last requests: {}",
-                step.name,
-                stage.recent_work()
-            )]);
-        }
-        Ok(())
-    }
-
-    fn give_up(&self, step: &Step, waiting: Waiting) -> Problem {
-        let seconds = self.stage.plan.patience.as_secs_f32();
-        let name = &step.name;
-        match waiting {
-            Waiting::ForCondition(words) => {
-                vec![format!(
-                    "step {name}: its condition did not come true within {seconds} s: {words}; the operator's last \
-                     requests: {}",
-                    self.stage.recent_work()
-                )]
-            }
-            Waiting::ForRest => vec![format!(
-                "step {name}: the operator did not come to rest within {seconds} s; its last requests: {}",
-                self.stage.recent_work()
-            )],
-            Waiting::ForState(differences) => {
-                differences.into_iter().map(|words| format!("step {name}: {words}")).collect()
-            }
-        }
-    }
-}
-
-/// What a step lacks.
-enum Waiting {
-    ForCondition(String),
-    ForRest,
-    ForState(Vec<String>),
 }

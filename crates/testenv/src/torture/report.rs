@@ -95,6 +95,10 @@ impl Report {
     }
 
     /// Fails the test with the report unless it [`passed`](Self::passed).
+    ///
+    /// # Panics
+    ///
+    /// If it did not pass: that is what fails the test.
     #[track_caller]
     pub fn assert_passed(&self) {
         assert!(self.passed(), "{self}");
@@ -147,15 +151,12 @@ impl fmt::Display for Report {
         }
         for failure in self.failures() {
             match &failure.point {
-                Some(point) => {
-                    writeln!(f, "FAILED {point}")?;
-                    failure.problems.iter().try_for_each(|problem| writeln!(f, "  {problem}"))?;
-                    writeln!(f, "  alone: {POINT}='{point}' {}", self.command)?;
-                }
-                None => {
-                    writeln!(f, "FAILED without any disturbance")?;
-                    failure.problems.iter().try_for_each(|problem| writeln!(f, "  {problem}"))?;
-                }
+                Some(point) => writeln!(f, "FAILED {point}")?,
+                None => writeln!(f, "FAILED without any disturbance")?,
+            }
+            failure.problems.iter().try_for_each(|problem| writeln!(f, "  {problem}"))?;
+            if let Some(point) = &failure.point {
+                writeln!(f, "  alone: {POINT}='{point}' {}", self.command)?;
             }
         }
         self.lost().try_for_each(|judged| writeln!(f, "not reached: {}", judged.point))

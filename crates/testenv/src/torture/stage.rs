@@ -42,9 +42,16 @@ struct Cast {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bustle {
     /// The number of the last request that was work.
-    request: Option<u64>,
+    request: u64,
     events: u64,
     lives: u32,
+}
+
+/// Differs when something happened that may change an answer of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct News {
+    events: u64,
+    request: u64,
 }
 
 impl<'a> Stage<'a> {
@@ -107,8 +114,15 @@ impl<'a> Stage<'a> {
         Some(Bustle { request: self.last_work(proxy), events: self.ledger.events(), lives: cast.lives })
     }
 
+    /// What may have changed an answer of the server.
+    pub(super) fn news(&self) -> News {
+        let cast = self.cast();
+        let proxy = cast.life.as_ref().map(|life| &life.proxy);
+        News { events: self.ledger.events(), request: proxy.map_or(0, |proxy| self.last_work(proxy)) }
+    }
+
     /// As [`bustle`](Self::bustle), also during a disturbance, and of the operator alone.
-    pub(super) fn own_bustle(&self) -> Option<Option<u64>> {
+    pub(super) fn own_bustle(&self) -> Option<u64> {
         let cast = self.cast();
         let proxy = &cast.life.as_ref()?.proxy;
         (!self.waits(proxy)).then(|| self.last_work(proxy))
@@ -121,8 +135,9 @@ impl<'a> Stage<'a> {
         proxy.last_where(waits).is_some()
     }
 
-    fn last_work(&self, proxy: &FaultProxy) -> Option<u64> {
-        proxy.last_where(|seen| self.is_work(seen))
+    /// The number of the last request that was work; 0 if there was none.
+    fn last_work(&self, proxy: &FaultProxy) -> u64 {
+        proxy.last_where(|seen| self.is_work(seen)).unwrap_or_default()
     }
 
     /// Reads of lists, watches, and what is no resource do not disturb the rest.
