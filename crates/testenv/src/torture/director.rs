@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::quiet::Quiet;
 use super::repetition::{GLANCE, Undisturbed};
 use super::scenario::Step;
 use super::snapshot::Snapshot;
-use super::stage::{Bustle, News, Stage};
+use super::stage::{News, Stage};
 use crate::proxy::{Action, Fault, FaultProxy, Match};
 
 /// How long nothing is asked of the server when there is no news.
@@ -89,24 +90,19 @@ impl Director<'_> {
     async fn finish(&self, step: &Step, index: usize, reversed: bool) -> Result<Snapshot, Problems> {
         let plan = self.stage.plan;
         let deadline = Instant::now() + plan.patience;
-        let calm = if self.undisturbed.is_some() { plan.calm } else { plan.calm * UNDISTURBED_CALM };
         let mut lack = Lack::Condition("it gave no answer".to_owned());
-        let mut seen: (Option<Bustle>, Instant) = (None, Instant::now());
+        let mut quiet = Quiet::new(self.stage.pace());
         let (mut asked, mut compared) = (Asked::default(), Asked::default());
         loop {
             self.look_for_problems(step)?;
-            let now = self.stage.bustle();
-            let is_calm = now.is_some() && now == seen.0;
-            if !is_calm {
-                seen = (now, Instant::now());
-            }
+            let (is_quiet, quiet_for) = quiet.look(self.stage.bustle(), self.stage.pace());
             lack = match lack {
                 Lack::Condition(words) if asked.may(self.stage.news()) => {
                     self.ask(step, deadline, words).await
                 }
-                Lack::Rest | Lack::State(_) if !is_calm => Lack::Rest,
+                Lack::Rest | Lack::State(_) if !is_quiet => Lack::Rest,
                 Lack::Rest | Lack::State(_)
-                    if seen.1.elapsed() >= calm && compared.may(self.stage.news()) =>
+                    if quiet_for >= self.calm(&quiet) && compared.may(self.stage.news()) =>
                 {
                     match self.stage.ledger.snapshot().await {
                         Ok(snapshot) => match self.judge(index, &snapshot, reversed) {
@@ -123,6 +119,12 @@ impl Director<'_> {
             }
             tokio::time::sleep(GLANCE).await;
         }
+    }
+
+    /// How long it must be quiet to be at rest.
+    fn calm(&self, quiet: &Quiet) -> Duration {
+        let calm = quiet.calm(self.stage.plan.calm);
+        if self.undisturbed.is_some() { calm } else { calm * UNDISTURBED_CALM }
     }
 
     /// Asks for a step's condition; `words` are what it said before.

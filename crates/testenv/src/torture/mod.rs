@@ -126,6 +126,7 @@ mod normal;
 mod operator;
 mod plan;
 mod point;
+mod quiet;
 mod repetition;
 mod report;
 mod run;

@@ -202,8 +202,9 @@ impl Torture {
     }
 
     /// How long nothing must happen for the operator to be at rest: no request of it but lists and watches, no
-    /// change of a watched kind. Default: 300 ms; the undisturbed run takes three times as long. Should be
-    /// longer than the operator's first retry.
+    /// change of a watched kind. Default: 300 ms; longer, up to five times, of an operator that makes long pauses between its
+    /// requests (as on a busy machine), and three times as long in the undisturbed run. Should be longer than
+    /// the operator's first retry.
     pub fn calm(mut self, calm: Duration) -> Self {
         self.plan.calm = calm;
         self

@@ -41,10 +41,15 @@ struct Cast {
 /// How much has happened: two equal ones with time between them mean rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bustle {
-    /// The number of the last request that was work.
-    request: u64,
-    events: u64,
-    lives: u32,
+    pub(super) pace: Pace,
+    pub(super) events: u64,
+}
+
+/// How far the operator is: which life, and the number of its last request that was work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pace {
+    pub(super) life: u32,
+    pub(super) request: u64,
 }
 
 /// Differs when something happened that may change an answer of the server.
@@ -111,7 +116,15 @@ impl<'a> Stage<'a> {
         if cast.disturbed || proxy.last_sequence() == 0 || self.waits(proxy) {
             return None;
         }
-        Some(Bustle { request: self.last_work(proxy), events: self.ledger.events(), lives: cast.lives })
+        let pace = Pace { life: cast.lives, request: self.last_work(proxy) };
+        Some(Bustle { pace, events: self.ledger.events() })
+    }
+
+    /// How far the operator is.
+    pub(super) fn pace(&self) -> Pace {
+        let cast = self.cast();
+        let proxy = cast.life.as_ref().map(|life| &life.proxy);
+        Pace { life: cast.lives, request: proxy.map_or(0, |proxy| self.last_work(proxy)) }
     }
 
     /// What may have changed an answer of the server.

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use anyhow::Result;
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
@@ -60,7 +60,7 @@ pub(crate) async fn toy(run: OperatorRun, parts: &'static [Part]) -> Result<()> 
     let mut toy = Toy { client, namespace, parts, life: run.life(), password: None };
     let mut started = false;
     loop {
-        let round = if toy.has(Part::Cached) { toy.trust().await } else { toy.round(&mut started).await };
+        let round = if toy.has(Part::Cached) { toy.trust().await } else { toy.follow(&mut started).await };
         if let Err(error) = round {
             tracing::debug!(%error, "another round");
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -80,8 +80,21 @@ impl Toy {
         self.parts.contains(&part)
     }
 
-    /// Looks after all owners, then waits until something happens to one of them.
-    async fn round(&mut self, started: &mut bool) -> Result<()> {
+    /// Looks after all owners whenever something happens to one of them, until the watch ends.
+    async fn follow(&mut self, started: &mut bool) -> Result<()> {
+        let owners = self.api::<ConfigMap>();
+        let version = self.round(started).await?;
+        let mut events = owners.watch(&WatchParams::default().labels(OWNERS), &version).await?.boxed();
+        while events.try_next().await?.is_some() {
+            // One look is enough for all that has happened.
+            while let Some(Some(Ok(_))) = events.next().now_or_never() {}
+            self.round(started).await?;
+        }
+        Ok(())
+    }
+
+    /// Looks after all owners; gives the version of their list.
+    async fn round(&mut self, started: &mut bool) -> Result<String> {
         let owners = self.api::<ConfigMap>();
         let list = owners.list(&ListParams::default().labels(OWNERS)).await?;
         for owner in &list.items {
@@ -90,10 +103,7 @@ impl Toy {
             }
             self.reconcile(owner).await?;
         }
-        let version = list.metadata.resource_version.unwrap_or_default();
-        let events = owners.watch(&WatchParams::default().labels(OWNERS), &version).await?;
-        events.boxed().try_next().await?;
-        Ok(())
+        Ok(list.metadata.resource_version.unwrap_or_default())
     }
 
     async fn reconcile(&mut self, owner: &ConfigMap) -> Result<()> {
