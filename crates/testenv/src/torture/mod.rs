@@ -117,7 +117,8 @@
 //!   cluster-scoped objects, are not compared (writes to the latter are points, though).
 //! - Kill an operator twice in one run, or in the middle of its start.
 //! - End a thread that never yields. It is cut off from the API server, and that is all.
-//! - Start the operator as a process of its own. A future that starts one, with `kill_on_drop`, will do.
+//! - Start the operator as a process of its own. A future that starts one with [`OperatorRun::kubeconfig`] and
+//!   `kill_on_drop` will do.
 
 mod director;
 mod kind;

@@ -26,6 +26,7 @@ const BURIAL: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub struct OperatorRun {
     config: kube::Config,
+    kubeconfig: String,
     namespace: String,
     life: u32,
 }
@@ -39,6 +40,12 @@ impl OperatorRun {
     /// A client made of [`config`](Self::config).
     pub fn client(&self) -> Result<kube::Client> {
         kube::Client::try_from(self.config()).map_err(Error::api("making a client"))
+    }
+
+    /// The same as a kubeconfig, for an operator that is a process of its own. The future should start it with
+    /// `kill_on_drop`.
+    pub fn kubeconfig(&self) -> &str {
+        &self.kubeconfig
     }
 
     /// The only namespace that the operator may work in: others belong to other repetitions.
@@ -88,6 +95,7 @@ impl Life {
         let prepared = prepare(&proxy);
         let run = OperatorRun {
             config: user.config_through(&proxy.url())?,
+            kubeconfig: kubeconfig_through(&user.kubeconfig()?, &proxy.url())?,
             namespace: namespace.to_owned(),
             life: number,
         };
@@ -137,10 +145,46 @@ impl Life {
     }
 }
 
+/// The same kubeconfig with another server.
+fn kubeconfig_through(kubeconfig: &str, url: &str) -> Result<String> {
+    let unreadable = |message: String| Error::Api { action: "reading a kubeconfig".to_owned(), message };
+    let mut kubeconfig: serde_json::Value =
+        serde_json::from_str(kubeconfig).map_err(|error| unreadable(error.to_string()))?;
+    let server = kubeconfig
+        .pointer_mut("/clusters/0/cluster/server")
+        .ok_or_else(|| unreadable("it names no server".to_owned()))?;
+    *server = url.into();
+    Ok(kubeconfig.to_string())
+}
+
 fn said(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("without a word")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kubeconfig_for_a_process_points_at_the_proxy() {
+        let server = kube::Config::new(http::Uri::from_static("https://127.0.0.1:1"));
+        let user = TestUser::new("u".to_owned(), "token".to_owned(), server);
+        let through = kubeconfig_through(&user.kubeconfig().unwrap(), "https://127.0.0.1:2").unwrap();
+        let read = kube::config::Kubeconfig::from_yaml(&through).unwrap();
+        let cluster = read.clusters[0].cluster.as_ref().unwrap();
+        assert_eq!(cluster.server.as_deref(), Some("https://127.0.0.1:2"));
+        assert!(kubeconfig_through("{}", "https://127.0.0.1:2").is_err());
+    }
+
+    #[test]
+    fn last_words_of_a_panic_are_kept() {
+        let words = |panic: Box<dyn Any + Send>| said(&*panic).to_owned();
+        assert_eq!(words(Box::new("a")), "a");
+        assert_eq!(words(Box::new("b".to_owned())), "b");
+        assert_eq!(words(Box::new(1)), "without a word");
+    }
 }
