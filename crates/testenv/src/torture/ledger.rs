@@ -1,7 +1,8 @@
 //! Every object of the declared kinds that lived during a run, from its first sight to its end.
 //!
-//! It watches from before the operator starts, so that nothing escapes it that lives long enough to be seen by
-//! anybody. Objects that every namespace has are left out.
+//! It watches from before the operator starts, and a watch tells of every object, however short its life is. Only if the
+//! server has forgotten where the watch was does it list again, and may miss what lived and died in between.
+//! Objects that every namespace has are left out.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -15,14 +15,13 @@ const HASHES: [&str; 2] = ["pod-template-hash", "controller-revision-hash"];
 /// Annotations that count what the server's controllers did.
 const COUNTERS: [&str; 1] = ["deployment.kubernetes.io/revision"];
 
-/// Parts of a spec that the server fills in, different in each namespace.
-const ALLOCATED: [&str; 6] = [
-    "/spec/clusterIP",
-    "/spec/clusterIPs",
-    "/spec/healthCheckNodePort",
-    "/spec/volumeName",
-    "/spec/nodeName",
-    "/spec/finalizers",
+/// Parts of the core kinds that the server fills in, different in each namespace.
+const ALLOCATED: [(&str, &str); 5] = [
+    ("Service", "/spec/clusterIP"),
+    ("Service", "/spec/clusterIPs"),
+    ("Service", "/spec/healthCheckNodePort"),
+    ("PersistentVolumeClaim", "/spec/volumeName"),
+    ("Pod", "/spec/nodeName"),
 ];
 
 /// The name without what the server made up: `web-*` of an object that asked for a generated name.
@@ -61,10 +60,13 @@ pub(super) fn content(kind: &Kind, object: &DynamicObject, namespace: &str) -> V
             fields.values_mut().filter(|value| value.is_object()).for_each(digest);
         }
     }
-    for pointer in ALLOCATED {
+    let core = |name: &str| kind.name() == name && kind.resource.group.is_empty();
+    for (_, pointer) in ALLOCATED.iter().filter(|(name, _)| core(name)) {
         remove(&mut value, pointer);
     }
-    if let Some(ports) = value.pointer_mut("/spec/ports").and_then(Value::as_array_mut) {
+    if core("Service")
+        && let Some(ports) = value.pointer_mut("/spec/ports").and_then(Value::as_array_mut)
+    {
         for port in ports.iter_mut().filter_map(Value::as_object_mut) {
             port.remove("nodePort");
         }
