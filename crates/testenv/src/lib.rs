@@ -57,6 +57,7 @@ mod namespace;
 pub mod pods;
 mod progress;
 pub mod proxy;
+pub mod torture;
 mod user;
 
 pub use audit::{AuditLog, Mark, Requests};

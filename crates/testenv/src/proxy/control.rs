@@ -7,7 +7,7 @@ mod record;
 mod waits;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -61,6 +61,7 @@ pub(super) struct Control {
     /// Changes whenever something happened that somebody may wait for.
     happened: watch::Sender<()>,
     patience: Duration,
+    names_creates: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -124,7 +125,12 @@ impl Control {
             freezes: BTreeMap::new(),
             next_id: 0,
         };
-        Self { state: Mutex::new(state), happened: watch::Sender::new(()), patience }
+        Self {
+            state: Mutex::new(state),
+            happened: watch::Sender::new(()),
+            patience,
+            names_creates: AtomicBool::new(false),
+        }
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
@@ -204,6 +210,22 @@ impl Control {
 
     pub(super) fn seen(&self) -> Vec<Seen> {
         lock(&self.state).log.entries().cloned().collect()
+    }
+
+    pub(super) fn count(&self, counts: impl Fn(&Seen) -> bool) -> usize {
+        lock(&self.state).log.entries().filter(|seen| counts(seen)).count()
+    }
+
+    pub(super) fn last_where(&self, holds: impl Fn(&Seen) -> bool) -> Option<u64> {
+        lock(&self.state).log.entries().rev().find(|seen| holds(seen)).map(|seen| seen.sequence)
+    }
+
+    pub(super) fn name_creates(&self) {
+        self.names_creates.store(true, Ordering::Release);
+    }
+
+    pub(super) fn names_creates(&self) -> bool {
+        self.names_creates.load(Ordering::Acquire)
     }
 
     pub(super) fn last(&self) -> u64 {

@@ -151,6 +151,23 @@ impl FaultProxy {
         self.control.seen()
     }
 
+    /// How many of the remembered requests there are for which `counts` holds.
+    pub fn count(&self, counts: impl Fn(&Seen) -> bool) -> usize {
+        self.control.count(counts)
+    }
+
+    /// The number of the last of the remembered requests for which `holds` holds.
+    pub fn last_where(&self, holds: impl Fn(&Seen) -> bool) -> Option<u64> {
+        self.control.last_where(holds)
+    }
+
+    /// Reads the names of new objects from the bodies of their creates from now on, so that a create can be told from
+    /// another one and matched by name. One with a `generateName` is called by that and a `*`. Such requests are
+    /// taken off the wire as a whole before they are written down; bodies that are no JSON stay nameless.
+    pub fn name_creates(&self) {
+        self.control.name_creates();
+    }
+
     /// The number of the last request; 0 before the first. A mark for [`FaultProxy::wait_for_request_after`].
     pub fn last_sequence(&self) -> u64 {
         self.control.last()

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::{BoxFuture, FutureExt as _, TryFutureExt as _};
 use http::header::{
     CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, Request, Response, StatusCode, Version};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Empty, Full, Limited};
+use http_body_util::{BodyExt, Collected, Empty, Full, Limited};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use serde_json::json;
@@ -20,7 +21,7 @@ use super::answer::Answer;
 use super::control::{Gate, Verdict};
 use super::fault::{Action, WatchFault};
 use super::log::Delivery;
-use super::request::RequestSeen;
+use super::request::{RequestSeen, Verb};
 use super::script::FaultId;
 use super::server::{Shared, Tunnel, TunnelSlot};
 use super::upstream::{RequestBody, UpstreamBody};
@@ -44,9 +45,16 @@ pub(super) async fn exchange(
     tunnel: TunnelSlot,
     mut request: Request<Incoming>,
 ) -> Result<Response<AnswerBody>, Hangup> {
-    let seen = RequestSeen::parse(request.method(), request.uri(), request.headers());
-    let (record, taken) = shared.control.arrived(&seen);
+    let mut seen = RequestSeen::parse(request.method(), request.uri(), request.headers());
     let upgrade = hyper::upgrade::on(&mut request);
+    let mut request = request.map(|body| body.map_err(BoxError::from).boxed_unsync());
+    if seen.verb == Verb::Create && seen.name.is_none() && shared.control.names_creates() {
+        let (parts, body) = request.into_parts();
+        let body = whole(body).await?;
+        seen.name = name_in(&body);
+        request = Request::from_parts(parts, full(body));
+    }
+    let (record, taken) = shared.control.arrived(&seen);
     let exchange = Exchange { shared: &shared, seen, sequence: record.sequence, upgrade, tunnel };
     let result = exchange.run(taken, request).await;
     record.settle(match &result {
@@ -74,7 +82,7 @@ impl Exchange<'_> {
     async fn run(
         self,
         taken: Option<(FaultId, Action)>,
-        request: Request<Incoming>,
+        request: Request<RequestBody>,
     ) -> Result<Response<AnswerBody>, Hangup> {
         let Some((fault, action)) = taken else {
             return self.pass(request, None).await;
@@ -126,7 +134,7 @@ impl Exchange<'_> {
 
     async fn pass(
         self,
-        request: Request<Incoming>,
+        request: Request<RequestBody>,
         pending: Option<Pending>,
     ) -> Result<Response<AnswerBody>, Hangup> {
         let response = self.forward(streamed(request)).await?;
@@ -143,7 +151,7 @@ impl Exchange<'_> {
         self,
         fault: FaultId,
         action: &Action,
-        request: Request<Incoming>,
+        request: Request<RequestBody>,
     ) -> Result<Response<AnswerBody>, Hangup> {
         let Ok(place) = Arc::clone(&self.shared.held).try_acquire_owned() else {
             return Ok(answer_with(
@@ -222,21 +230,44 @@ async fn forward(
 }
 
 /// The request for the server, its body streamed.
-fn streamed(request: Request<Incoming>) -> Request<RequestBody> {
+fn streamed(request: Request<RequestBody>) -> Request<RequestBody> {
     let (parts, body) = request.into_parts();
-    outgoing(parts, body.map_err(BoxError::from).boxed_unsync())
+    outgoing(parts, body)
 }
 
 /// The request for the server, its body in memory.
-async fn kept(request: Request<Incoming>) -> Result<Request<RequestBody>, Hangup> {
+async fn kept(request: Request<RequestBody>) -> Result<Request<RequestBody>, Hangup> {
     let (parts, body) = request.into_parts();
-    match Limited::new(body, MAX_KEPT_BODY).collect().await {
-        Ok(body) => Ok(outgoing(parts, full(body.to_bytes()))),
-        Err(error) => {
-            tracing::warn!(%error, "the fault proxy cannot hold a request: its body did not come or is too large");
-            Err(Hangup("the body of a request to hold did not come or is too large"))
-        }
+    Ok(outgoing(parts, full(whole(body).await?)))
+}
+
+async fn whole(body: RequestBody) -> Result<Bytes, Hangup> {
+    collect(body).await.map_err(|error| {
+        tracing::warn!(%error, "the fault proxy cannot hold a request: its body did not come or is too large");
+        Hangup("the body of a request to hold did not come or is too large")
+    })
+}
+
+/// Reads a body to its end. Boxed, since the compiler cannot see that the future of a limited boxed body is `Send`.
+fn collect(body: RequestBody) -> BoxFuture<'static, Result<Bytes, BoxError>> {
+    Limited::new(body, MAX_KEPT_BODY).collect().map_ok(Collected::to_bytes).boxed()
+}
+
+/// The name of an object that is about to be created; of one that the server shall name, the beginning and a `*`.
+fn name_in(body: &[u8]) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        metadata: Metadata,
     }
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Metadata {
+        name: Option<String>,
+        generate_name: Option<String>,
+    }
+    let Named { metadata } = serde_json::from_slice(body).ok()?;
+    let given = metadata.name.filter(|name| !name.is_empty());
+    given.or_else(|| metadata.generate_name.map(|prefix| format!("{prefix}*")))
 }
 
 fn outgoing(parts: http::request::Parts, body: RequestBody) -> Request<RequestBody> {
@@ -254,8 +285,8 @@ fn outgoing(parts: http::request::Parts, body: RequestBody) -> Request<RequestBo
 }
 
 /// Reads a body away, so that closing the connection does not turn into a reset while the client still writes.
-async fn drain(body: Incoming) {
-    if let Err(error) = Limited::new(body, MAX_KEPT_BODY).collect().await {
+async fn drain(body: RequestBody) {
+    if let Err(error) = collect(body).await {
         tracing::debug!(%error, "the body of a request did not come or is too large");
     }
 }
@@ -308,6 +339,18 @@ fn empty() -> AnswerBody {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_name_of_a_new_object_is_read_from_its_body() {
+        for (body, expected) in [
+            (r#"{"metadata":{"name":"a","generateName":"b-"}}"#, Some("a")),
+            (r#"{"metadata":{"generateName":"b-"}}"#, Some("b-*")),
+            (r#"{"metadata":{}}"#, None),
+            ("k8s\0 protobuf", None),
+        ] {
+            assert_eq!(name_in(body.as_bytes()).as_deref(), expected, "{body}");
+        }
+    }
 
     #[test]
     fn what_is_about_one_connection_does_not_cross_the_proxy() {

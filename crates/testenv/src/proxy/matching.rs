@@ -90,7 +90,8 @@ impl Match {
         self
     }
 
-    /// Only the object of this name. A create is never matched by name: the name is in its body.
+    /// Only the object of this name; one that ends in `*` stands for all that begin so. A create is matched by name
+    /// only if the proxy [reads](super::FaultProxy::name_creates) it: the name is in its body.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
@@ -115,7 +116,7 @@ impl Match {
             && self.resource.as_ref().is_none_or(|pattern| is_resource(request, pattern))
             && !self.except.iter().any(|pattern| is_resource(request, pattern))
             && agrees(self.namespace.as_ref(), request.namespace.as_ref())
-            && agrees(self.name.as_ref(), request.name.as_ref())
+            && self.name.as_ref().is_none_or(|name| is_named(request, name))
             && agrees(self.path.as_ref(), Some(&request.path))
             && self.user_agent.as_ref().is_none_or(|part| {
                 request.user_agent.as_ref().is_some_and(|agent| agent.contains(part.as_str()))
@@ -125,6 +126,16 @@ impl Match {
 
 fn agrees(wanted: Option<&String>, found: Option<&String>) -> bool {
     wanted.is_none() || wanted == found
+}
+
+fn is_named(request: &RequestSeen, pattern: &str) -> bool {
+    let Some(name) = request.name.as_deref() else {
+        return false;
+    };
+    match pattern.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix),
+        None => name == pattern,
+    }
 }
 
 fn is_resource(request: &RequestSeen, pattern: &str) -> bool {
@@ -206,6 +217,8 @@ mod tests {
             (Match::any().namespace("x").name("d"), true, false),
             (Match::any().namespace("y").name("d"), false, false),
             (Match::any().name("e"), false, false),
+            (Match::any().name("d*"), true, false),
+            (Match::any().name("e*"), false, false),
             (Match::any().path("/version"), false, true),
             (Match::any().user_agent("operator"), true, true),
             (Match::any().user_agent("kubectl"), false, false),

@@ -75,7 +75,8 @@
 //! # What it does not do
 //!
 //! - HTTP/2, and client certificates: who the client is must be said in a header.
-//! - Look into bodies. A create has no name to match, and the events of a stream are its lines: JSON, not compressed.
+//! - Look into bodies, but for the [names of new objects](FaultProxy::name_creates) if it is asked to: otherwise a
+//!   create has no name to match. The events of a stream are its lines: JSON, not compressed.
 //! - Faults inside of a tunnel, once the protocol was switched; they can hit the request that opens it.
 //! - Faults below HTTP (lost packets, slow bytes). A frozen or half-open connection is still acknowledged by the kernel,
 //!   so TCP keep-alive does not notice it; only a deadline of the client's does.

@@ -1,0 +1,190 @@
+//! The operator under test: started, killed, started again.
+//!
+//! Promise: a killed operator is dead. Each life has a thread, a runtime and a [`FaultProxy`] of its own. The kill takes
+//! the proxy away first, so that from that moment nothing it sends reaches the server, then ends the runtime with
+//! every task that it started.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use tokio::sync::oneshot;
+
+use crate::env::TestEnv;
+use crate::error::{Error, Result};
+use crate::proxy::{FaultProxy, Seen};
+use crate::user::TestUser;
+
+/// How long a kill waits for the thread to end. One that does not let go is left behind; it is cut off anyway.
+const BURIAL: Duration = Duration::from_secs(2);
+
+/// What the operator gets for one life: from its start to the next kill.
+#[derive(Clone)]
+pub struct OperatorRun {
+    config: kube::Config,
+    kubeconfig: String,
+    namespace: String,
+    life: u32,
+}
+
+impl OperatorRun {
+    /// How to reach the API server: through the proxy of this life, which ends with it.
+    pub fn config(&self) -> kube::Config {
+        self.config.clone()
+    }
+
+    /// A client made of [`config`](Self::config).
+    pub fn client(&self) -> Result<kube::Client> {
+        kube::Client::try_from(self.config()).map_err(Error::api("making a client"))
+    }
+
+    /// The same as a kubeconfig, for an operator that is a process of its own. The future should start it with
+    /// `kill_on_drop`.
+    pub fn kubeconfig(&self) -> &str {
+        &self.kubeconfig
+    }
+
+    /// The only namespace that the operator may work in: others belong to other repetitions.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Which life it is, counted from 1.
+    pub fn life(&self) -> u32 {
+        self.life
+    }
+}
+
+impl std::fmt::Debug for OperatorRun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OperatorRun")
+            .field("namespace", &self.namespace)
+            .field("life", &self.life)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Runs an operator until it ends by itself, and gives its last words. Called on the operator's own thread.
+pub(super) type Operator = Arc<dyn Fn(OperatorRun) -> Pin<Box<dyn Future<Output = String>>> + Send + Sync>;
+
+/// One life of the operator. Dropping it kills it.
+pub(super) struct Life {
+    pub(super) proxy: FaultProxy,
+    /// Its last words, if it ended by itself.
+    last_words: Arc<OnceLock<String>>,
+    kill: oneshot::Sender<()>,
+    ended: oneshot::Receiver<()>,
+}
+
+impl Life {
+    /// Starts the operator; `prepare` may script the proxy before its first request.
+    pub(super) async fn start<T>(
+        env: &TestEnv,
+        user: &TestUser,
+        operator: &Operator,
+        namespace: &str,
+        number: u32,
+        prepare: impl FnOnce(&FaultProxy) -> T,
+    ) -> Result<(Self, T)> {
+        let proxy = env.fault_proxy().await?;
+        proxy.name_creates();
+        let prepared = prepare(&proxy);
+        let run = OperatorRun {
+            config: user.config_through(&proxy.url())?,
+            kubeconfig: kubeconfig_through(&user.kubeconfig()?, &proxy.url())?,
+            namespace: namespace.to_owned(),
+            life: number,
+        };
+        let (kill, killed) = oneshot::channel();
+        let (ends, ended) = oneshot::channel();
+        let last_words = Arc::new(OnceLock::new());
+        let (words, operator) = (Arc::clone(&last_words), Arc::clone(operator));
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("operator")
+            .enable_all()
+            .build()
+            .map_err(|error| Error::Start(format!("no runtime for the operator: {error}")))?;
+        std::thread::Builder::new()
+            .name("operator".to_owned())
+            .spawn(move || {
+                runtime.block_on(async {
+                    let life = AssertUnwindSafe(async { operator(run).await }).catch_unwind();
+                    tokio::select! {
+                        biased;
+                        _ = killed => {}
+                        end = life => {
+                            let _ = words.set(end.unwrap_or_else(|panic| format!("panicked: {}", said(&*panic))));
+                        }
+                    }
+                });
+                runtime.shutdown_background();
+                let _ = ends.send(());
+            })
+            .map_err(|error| Error::Start(format!("no thread for the operator: {error}")))?;
+        Ok((Self { proxy, last_words, kill, ended }, prepared))
+    }
+
+    /// What it said when it ended by itself.
+    pub(super) fn last_words(&self) -> Option<&String> {
+        self.last_words.get()
+    }
+
+    /// Kills it and gives the requests that it made. Dropped midway, it is dead all the same.
+    pub(super) async fn kill(self) -> Vec<Seen> {
+        let seen = self.proxy.seen();
+        drop(self.proxy);
+        // It may have ended by itself.
+        let _ = self.kill.send(());
+        let _ = tokio::time::timeout(BURIAL, self.ended).await;
+        seen
+    }
+}
+
+/// The same kubeconfig with another server.
+fn kubeconfig_through(kubeconfig: &str, url: &str) -> Result<String> {
+    let unreadable = |message: String| Error::Api { action: "reading a kubeconfig".to_owned(), message };
+    let mut kubeconfig: serde_json::Value =
+        serde_json::from_str(kubeconfig).map_err(|error| unreadable(error.to_string()))?;
+    let server = kubeconfig
+        .pointer_mut("/clusters/0/cluster/server")
+        .ok_or_else(|| unreadable("it names no server".to_owned()))?;
+    *server = url.into();
+    Ok(kubeconfig.to_string())
+}
+
+fn said(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a word")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kubeconfig_for_a_process_points_at_the_proxy() {
+        let server = kube::Config::new(http::Uri::from_static("https://127.0.0.1:1"));
+        let user = TestUser::new("u".to_owned(), "token".to_owned(), server);
+        let through = kubeconfig_through(&user.kubeconfig().unwrap(), "https://127.0.0.1:2").unwrap();
+        let read = kube::config::Kubeconfig::from_yaml(&through).unwrap();
+        let cluster = read.clusters[0].cluster.as_ref().unwrap();
+        assert_eq!(cluster.server.as_deref(), Some("https://127.0.0.1:2"));
+        assert!(kubeconfig_through("{}", "https://127.0.0.1:2").is_err());
+    }
+
+    #[test]
+    fn last_words_of_a_panic_are_kept() {
+        let words = |panic: Box<dyn Any + Send>| said(&*panic).to_owned();
+        assert_eq!(words(Box::new("a")), "a");
+        assert_eq!(words(Box::new("b".to_owned())), "b");
+        assert_eq!(words(Box::new(1)), "without a word");
+    }
+}

@@ -1,0 +1,277 @@
+//! What an author says: the operator, the scenario, what belongs to its state, how much is allowed.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::api::DynamicObject;
+
+use super::kind::Kind;
+use super::ledger::Normaliser;
+use super::operator::{Operator, OperatorRun};
+use super::point::Family;
+use super::report::Report;
+use super::scenario::{Reversal, Scene, Step, StepResult, action, condition};
+use super::selection::Selection;
+use crate::env::TestEnv;
+use crate::error::Result;
+use crate::user::Rules;
+
+/// An operator, a scenario, and what must hold. The [module's page](super) has an example.
+#[must_use = "nothing happens until it is run"]
+pub struct Torture {
+    pub(super) plan: Plan,
+}
+
+/// What was said.
+pub(super) struct Plan {
+    pub(super) name: String,
+    pub(super) operator: Operator,
+    pub(super) kinds: Vec<Kind>,
+    pub(super) normalisers: Vec<Normaliser>,
+    pub(super) steps: Vec<Step>,
+    pub(super) reversals: Vec<Reversal>,
+    pub(super) families: BTreeSet<Family>,
+    pub(super) excluded: BTreeSet<String>,
+    pub(super) rules: Option<Rules>,
+    /// Writes above those of the undisturbed run; by default as many again.
+    pub(super) allowance: Option<usize>,
+    pub(super) patience: Duration,
+    pub(super) calm: Duration,
+    pub(super) side_by_side: usize,
+    pub(super) selection: Selection,
+}
+
+impl Plan {
+    /// What the author forgot or said twice.
+    pub(super) fn mistakes(&self) -> Vec<String> {
+        let mut mistakes = Vec::new();
+        if self.kinds.is_empty() {
+            mistakes.push("no kind is watched, so every state would be right: add `.watch(…)`".to_owned());
+        }
+        if self.steps.is_empty() {
+            mistakes.push("the scenario has no step: add `.step(…)`".to_owned());
+        }
+        let mut steps = BTreeSet::new();
+        for step in &self.steps {
+            if !steps.insert(&step.name) {
+                mistakes.push(format!("two steps are named {:?}", step.name));
+            }
+        }
+        let mut reversals = BTreeSet::new();
+        for reversal in &self.reversals {
+            if !steps.contains(&reversal.after) {
+                let Reversal { name, after, .. } = reversal;
+                mistakes.push(format!("the reversal {name:?} comes after {after:?}, which is no step"));
+            }
+            if !reversals.insert(&reversal.name) {
+                mistakes.push(format!("two reversals are named {:?}", reversal.name));
+            }
+        }
+        mistakes
+    }
+}
+
+impl Torture {
+    /// Begins with the operator. `operator` is called for every life of it, on a thread and in a tokio runtime of
+    /// its own, and its future runs until it is killed: one that ends by itself is a failure.
+    ///
+    /// The operator must keep to [`OperatorRun::namespace`], since repetitions run side by side. One with leader
+    /// election must not wait for the lease of its former life for longer than the [`patience`](Self::patience).
+    pub fn new<F, Fut>(name: impl Into<String>, operator: F) -> Self
+    where
+        F: Fn(OperatorRun) -> Fut + Send + Sync + 'static,
+        Fut: Future + 'static,
+        Fut::Output: Debug,
+    {
+        let operator: Operator = Arc::new(move |run| {
+            let life = operator(run);
+            Box::pin(async move { format!("{:?}", life.await) })
+        });
+        Self {
+            plan: Plan {
+                name: name.into(),
+                operator,
+                kinds: Vec::new(),
+                normalisers: Vec::new(),
+                steps: Vec::new(),
+                reversals: Vec::new(),
+                families: Family::ALL.into(),
+                excluded: ["events", "leases"].map(str::to_owned).into(),
+                rules: None,
+                allowance: None,
+                patience: Duration::from_secs(20),
+                calm: Duration::from_millis(300),
+                side_by_side: 4,
+                selection: Selection::All,
+            },
+        }
+    }
+
+    /// Adds a kind whose objects belong to the state.
+    pub fn watch(mut self, kind: impl Into<Kind>) -> Self {
+        self.plan.kinds.push(kind.into());
+        self
+    }
+
+    /// Adds a step: `action` is done, then `until` must come true (asked again and again; an error is a no with
+    /// words), the operator must come to rest, and the state must be that of the undisturbed run.
+    ///
+    /// `until` should cover what others do, too, such as the garbage collection of children: what is still there at
+    /// the end of a step of the undisturbed run is expected to be there in every other one.
+    pub fn step<A, AFut, U, UFut>(mut self, name: impl Into<String>, act: A, until: U) -> Self
+    where
+        A: Fn(Scene) -> AFut + Send + Sync + 'static,
+        AFut: Future<Output = StepResult> + Send + 'static,
+        U: Fn(Scene) -> UFut + Send + Sync + 'static,
+        UFut: Future<Output = StepResult<bool>> + Send + 'static,
+    {
+        self.plan.steps.push(Step { name: name.into(), action: action(act), until: condition(until) });
+        self
+    }
+
+    /// Adds a change and its way back, for [`Family::Unobserved`]: after the step of this name the operator is
+    /// cut off, both are done, and the operator is connected again. They must leave the state as they found it.
+    pub fn reversal<A, AFut, B, BFut>(
+        mut self,
+        after_step: impl Into<String>,
+        name: impl Into<String>,
+        there: A,
+        back: B,
+    ) -> Self
+    where
+        A: Fn(Scene) -> AFut + Send + Sync + 'static,
+        AFut: Future<Output = StepResult> + Send + 'static,
+        B: Fn(Scene) -> BFut + Send + Sync + 'static,
+        BFut: Future<Output = StepResult> + Send + 'static,
+    {
+        self.plan.reversals.push(Reversal {
+            name: name.into(),
+            after: after_step.into(),
+            there: action(there),
+            back: action(back),
+        });
+        self
+    }
+
+    /// Adds a change that is made to every object before it is compared: takes out what differs from run to run for
+    /// good reasons, such as a checksum of something random.
+    pub fn normalise(mut self, change: impl Fn(&mut DynamicObject) + Send + Sync + 'static) -> Self {
+        self.plan.normalisers.push(Arc::new(change));
+        self
+    }
+
+    /// Only these families. Default: [all](Family::ALL).
+    pub fn families(mut self, families: impl IntoIterator<Item = Family>) -> Self {
+        self.plan.families = families.into_iter().collect();
+        self
+    }
+
+    /// Requests to this resource (its plural, `events`) are no points, are not counted, and do not disturb the rest.
+    /// Events and leases are excluded from the start.
+    pub fn exclude(mut self, resource: impl Into<String>) -> Self {
+        self.plan.excluded.insert(resource.into());
+        self
+    }
+
+    /// Counts writes to this resource after all.
+    pub fn include(mut self, resource: &str) -> Self {
+        self.plan.excluded.remove(resource);
+        self
+    }
+
+    /// The operator has exactly these rights. Default: all.
+    pub fn rights(mut self, rules: Rules) -> Self {
+        self.plan.rules = Some(rules);
+        self
+    }
+
+    /// A disturbed run may make so many writes more than the undisturbed one. Default: as many again.
+    pub fn allowance(mut self, writes: usize) -> Self {
+        self.plan.allowance = Some(writes);
+        self
+    }
+
+    /// How long a step may take, from its action to the state that is expected. Default: 20 s. Spent as a whole
+    /// only when something is wrong.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.plan.patience = patience;
+        self
+    }
+
+    /// How long nothing must happen for the operator to be at rest: no request of it but lists and watches, no
+    /// change of a watched kind. Default: 300 ms; longer, up to five times, of an operator that makes long pauses between its
+    /// requests (as on a busy machine), and three times as long in the undisturbed run. Should be longer than
+    /// the operator's first retry.
+    pub fn calm(mut self, calm: Duration) -> Self {
+        self.plan.calm = calm;
+        self
+    }
+
+    /// How many repetitions run side by side. Default: 4.
+    pub fn side_by_side(mut self, repetitions: usize) -> Self {
+        self.plan.side_by_side = repetitions.max(1);
+        self
+    }
+
+    /// Runs only a part of the points unless `WINDLASS_TORTURE` says otherwise: the `slice`-th of `of`, counted from 0.
+    pub fn slice(mut self, slice: u64, of: u64) -> Self {
+        let of = of.max(1);
+        self.plan.selection = Selection::Slice { slice: slice % of, of };
+        self
+    }
+
+    /// Plays the scenario once undisturbed and once per point. An error means that the environment failed; what the
+    /// operator does wrong is in the report.
+    ///
+    /// Dropped midway, every operator is killed and every namespace is deleted.
+    pub async fn run(self, env: &TestEnv) -> Result<Report> {
+        super::run::run(&self.plan, env).await
+    }
+}
+
+impl Debug for Torture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Torture").field("name", &self.plan.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Secret;
+
+    use super::*;
+
+    async fn nothing(_: Scene) -> StepResult {
+        Ok(())
+    }
+
+    async fn yes(_: Scene) -> StepResult<bool> {
+        Ok(true)
+    }
+
+    fn torture() -> Torture {
+        Torture::new("t", |_| async {})
+    }
+
+    #[test]
+    fn what_cannot_find_anything_is_a_mistake() {
+        assert_eq!(torture().plan.mistakes().len(), 2);
+        let whole = || torture().watch(Kind::of::<Secret>()).step("a", nothing, yes);
+        assert_eq!(whole().plan.mistakes(), [""; 0]);
+        assert_eq!(whole().step("a", nothing, yes).plan.mistakes(), ["two steps are named \"a\""]);
+        let reversal = |after: &str| whole().reversal(after, "r", nothing, nothing);
+        assert_eq!(reversal("a").plan.mistakes(), [""; 0]);
+        assert_eq!(reversal("b").plan.mistakes(), ["the reversal \"r\" comes after \"b\", which is no step"]);
+        let twice = reversal("a").reversal("a", "r", nothing, nothing);
+        assert_eq!(twice.plan.mistakes(), ["two reversals are named \"r\""]);
+    }
+
+    #[test]
+    fn a_run_can_be_spawned() {
+        fn is_send<T: Send>(_: impl FnOnce(Torture, TestEnv) -> T) {}
+        is_send(|torture, env| async move { torture.run(&env).await });
+    }
+}

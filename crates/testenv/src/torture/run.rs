@@ -1,0 +1,82 @@
+//! All repetitions of one torture, a few at a time.
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use tokio::time::Instant;
+
+use super::plan::Plan;
+use super::point::{Family, Place, Point, places};
+use super::repetition::{Outcome, Player, Undisturbed, common_user};
+use super::report::{Judged, Report};
+use super::selection::{POINT, Selection};
+use crate::env::TestEnv;
+use crate::error::{Error, Result};
+
+/// A point that was not reached is tried once more: which writes an operator merges is a matter of time.
+const TRIES: usize = 2;
+
+pub(super) async fn run(plan: &Plan, env: &TestEnv) -> Result<Report> {
+    let began = Instant::now();
+    let mut report = Report::new(&plan.name);
+    let selection = match Selection::from_env(plan.selection.clone()) {
+        Ok(selection) => selection,
+        Err(words) => return Ok(report.without_disturbance(vec![words])),
+    };
+    let mistakes = plan.mistakes();
+    if !mistakes.is_empty() {
+        return Ok(report.without_disturbance(mistakes));
+    }
+    let home = env.namespace(&plan.name).await?;
+    let user = common_user(&home).await?;
+    let player = Player { plan, env, user: &user };
+    let undisturbed = match player.undisturbed().await? {
+        Ok(undisturbed) => undisturbed,
+        Err(problems) => return Ok(report.without_disturbance(problems)),
+    };
+    if undisturbed.writes.is_empty() {
+        let words = "the operator wrote nothing, so there is no point at which it could be disturbed";
+        return Ok(report.without_disturbance(vec![words.to_owned()]));
+    }
+    report.writes = undisturbed.writes.len();
+    let undisturbed = &undisturbed;
+    let all = points(plan, undisturbed);
+    let chosen: Vec<Point> = all.iter().filter(|point| selection.includes(point)).cloned().collect();
+    if let (Selection::One(name), true) = (&selection, chosen.is_empty()) {
+        let names: Vec<String> = all.iter().map(Point::to_string).collect();
+        return Err(Error::NotRun {
+            needs: format!("the point {name:?} that {POINT} names"),
+            has: format!("the undisturbed run of {} has these: {}", plan.name, names.join(", ")),
+        });
+    }
+    report.left_out = all.len() - chosen.len();
+    let judging = chosen.into_iter().enumerate().map(|(index, point)| async move {
+        judge(player, point, undisturbed).await.map(|judged| (index, judged))
+    });
+    let mut judged: Vec<(usize, Judged)> =
+        stream::iter(judging).buffer_unordered(plan.side_by_side).try_collect().await?;
+    judged.sort_by_key(|(index, _)| *index);
+    report.judged = judged.into_iter().map(|(_, judged)| judged).collect();
+    report.took = began.elapsed();
+    Ok(report)
+}
+
+/// Every point of a scenario, family by family.
+fn points(plan: &Plan, undisturbed: &Undisturbed) -> Vec<Point> {
+    let writes = places(undisturbed.writes.iter().cloned());
+    let reversals = || plan.reversals.iter().map(|one| Place::Step(one.after.clone(), one.name.clone()));
+    let of = |family: Family| {
+        let places = if family.is_about_writes() { writes.clone() } else { reversals().collect() };
+        places.into_iter().map(move |place| Point { family, place })
+    };
+    plan.families.iter().copied().flat_map(of).collect()
+}
+
+async fn judge(player: Player<'_>, point: Point, undisturbed: &Undisturbed) -> Result<Judged> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let Outcome { reached, problems, took } = player.disturbed(&point, undisturbed).await?;
+        if reached || !problems.is_empty() || tries == TRIES {
+            return Ok(Judged { point, reached, problems, took });
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! One repetition's stage: its namespace, its operator in one life after the other, and what both have done so far.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::ledger::Ledger;
+use super::operator::Life;
+use super::plan::Plan;
+use super::point::{NAMESPACE, Write};
+use super::scenario::Scene;
+use crate::env::TestEnv;
+use crate::error::Result;
+use crate::proxy::{Delivery, FaultProxy, Match, Seen, Verb};
+use crate::user::TestUser;
+
+/// How many of the last requests are told of an operator that does not come to rest.
+const TOLD: usize = 20;
+
+/// Where a repetition is played.
+pub(super) struct Stage<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) env: &'a TestEnv,
+    pub(super) user: TestUser,
+    pub(super) scene: Scene,
+    pub(super) ledger: Ledger,
+    cast: Mutex<Cast>,
+}
+
+/// Who is on the stage.
+#[derive(Default)]
+struct Cast {
+    /// None before the first life, and between a kill and the next.
+    life: Option<Life>,
+    lives: u32,
+    /// The requests of the lives before.
+    past: Vec<Seen>,
+    /// A disturbance is going on: nothing is at rest.
+    disturbed: bool,
+}
+
+/// How much has happened: two equal ones with time between them mean rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bustle {
+    pub(super) pace: Pace,
+    pub(super) events: u64,
+}
+
+/// How far the operator is: which life, and the number of its last request that was work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pace {
+    pub(super) life: u32,
+    pub(super) request: u64,
+}
+
+/// Differs when something happened that may change an answer of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct News {
+    events: u64,
+    request: u64,
+}
+
+impl<'a> Stage<'a> {
+    pub(super) fn new(
+        plan: &'a Plan,
+        env: &'a TestEnv,
+        user: TestUser,
+        scene: Scene,
+        ledger: Ledger,
+    ) -> Self {
+        Self { plan, env, user, scene, ledger, cast: Mutex::default() }
+    }
+
+    fn cast(&self) -> MutexGuard<'_, Cast> {
+        self.cast.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts the operator; `prepare` may script its proxy before the first request.
+    pub(super) async fn start<T>(&self, prepare: impl FnOnce(&FaultProxy) -> T) -> Result<T> {
+        let number = self.cast().lives + 1;
+        let (life, prepared) =
+            Life::start(self.env, &self.user, &self.plan.operator, self.scene.namespace(), number, prepare)
+                .await?;
+        let mut cast = self.cast();
+        cast.life = Some(life);
+        cast.lives = number;
+        Ok(prepared)
+    }
+
+    /// Kills the operator, if it lives.
+    pub(super) async fn kill(&self) {
+        let life = self.cast().life.take();
+        if let Some(life) = life {
+            let seen = life.kill().await;
+            self.cast().past.extend(seen);
+        }
+    }
+
+    pub(super) fn set_disturbed(&self, disturbed: bool) {
+        self.cast().disturbed = disturbed;
+    }
+
+    /// Does something with the proxy of the present life.
+    pub(super) fn with_proxy<T>(&self, act: impl FnOnce(&FaultProxy) -> T) -> Option<T> {
+        self.cast().life.as_ref().map(|life| act(&life.proxy))
+    }
+
+    /// What the operator said when it ended without being killed.
+    pub(super) fn last_words(&self) -> Option<String> {
+        self.cast().life.as_ref()?.last_words().cloned()
+    }
+
+    /// How much has happened so far; `None` while something is under way.
+    pub(super) fn bustle(&self) -> Option<Bustle> {
+        let cast = self.cast();
+        let proxy = &cast.life.as_ref()?.proxy;
+        if cast.disturbed || proxy.last_sequence() == 0 || self.waits(proxy) {
+            return None;
+        }
+        let pace = Pace { life: cast.lives, request: self.last_work(proxy) };
+        Some(Bustle { pace, events: self.ledger.events() })
+    }
+
+    /// How far the operator is.
+    pub(super) fn pace(&self) -> Pace {
+        let cast = self.cast();
+        let proxy = cast.life.as_ref().map(|life| &life.proxy);
+        Pace { life: cast.lives, request: proxy.map_or(0, |proxy| self.last_work(proxy)) }
+    }
+
+    /// What may have changed an answer of the server.
+    pub(super) fn news(&self) -> News {
+        let cast = self.cast();
+        let proxy = cast.life.as_ref().map(|life| &life.proxy);
+        News { events: self.ledger.events(), request: proxy.map_or(0, |proxy| self.last_work(proxy)) }
+    }
+
+    /// As [`bustle`](Self::bustle), also during a disturbance, and of the operator alone.
+    pub(super) fn own_bustle(&self) -> Option<u64> {
+        let cast = self.cast();
+        let proxy = &cast.life.as_ref()?.proxy;
+        (!self.waits(proxy)).then(|| self.last_work(proxy))
+    }
+
+    fn waits(&self, proxy: &FaultProxy) -> bool {
+        let waits = |seen: &Seen| {
+            seen.client == Delivery::Waiting && seen.request.verb != Verb::Watch && !self.is_excluded(seen)
+        };
+        proxy.last_where(waits).is_some()
+    }
+
+    /// The number of the last request that was work; 0 if there was none.
+    fn last_work(&self, proxy: &FaultProxy) -> u64 {
+        proxy.last_where(|seen| self.is_work(seen)).unwrap_or_default()
+    }
+
+    /// Reads of lists, watches, and what is no resource do not disturb the rest.
+    fn is_work(&self, seen: &Seen) -> bool {
+        seen.request.resource.is_some()
+            && !matches!(seen.request.verb, Verb::Watch | Verb::List)
+            && !self.is_excluded(seen)
+    }
+
+    fn is_excluded(&self, seen: &Seen) -> bool {
+        seen.request.resource.as_ref().is_some_and(|resource| self.plan.excluded.contains(resource))
+    }
+
+    /// The writes of all lives so far that count, in order of arrival.
+    pub(super) fn writes(&self) -> Vec<Write> {
+        let generated = self.ledger.generated();
+        let namespace = self.scene.namespace();
+        self.seen()
+            .iter()
+            .filter(|seen| !self.is_excluded(seen))
+            .filter_map(|seen| Write::of(&seen.request, namespace, &generated))
+            .collect()
+    }
+
+    /// How many writes there were.
+    pub(super) fn count_writes(&self) -> usize {
+        let cast = self.cast();
+        let counts = |seen: &Seen| {
+            seen.request.resource.is_some()
+                && Match::writes().matches(&seen.request)
+                && !self.is_excluded(seen)
+        };
+        let past = cast.past.iter().filter(|seen| counts(seen)).count();
+        past + cast.life.as_ref().map_or(0, |life| life.proxy.count(counts))
+    }
+
+    fn seen(&self) -> Vec<Seen> {
+        let cast = self.cast();
+        let present = cast.life.as_ref().map(|life| life.proxy.seen()).unwrap_or_default();
+        cast.past.iter().cloned().chain(present).collect()
+    }
+
+    /// The last requests, in words.
+    pub(super) fn recent_work(&self) -> String {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        let seen = self.seen();
+        for seen in seen.iter().rev().filter(|seen| self.is_work(seen)).take(TOLD) {
+            let request = seen.request.to_string().replace(self.scene.namespace(), NAMESPACE);
+            let answer = seen.server.map_or("no answer".to_owned(), |code| code.to_string());
+            *counts.entry(format!("{request} ({answer})")).or_default() += 1;
+        }
+        if counts.is_empty() {
+            return "none".to_owned();
+        }
+        let lines: Vec<String> =
+            counts.into_iter().map(|(request, count)| format!("{count}× {request}")).collect();
+        lines.join(", ")
+    }
+}
