@@ -10,7 +10,7 @@ use windlass_runtime::cache::{Cache, Selection};
 use windlass_runtime::client::Client;
 use windlass_runtime::controller::Controller;
 use windlass_runtime::events::{InvalidController, Publisher, Recorder, RecorderOptions};
-use windlass_runtime::manager::{DuplicateName, Manager, Part, Stage};
+use windlass_runtime::manager::{DuplicateName, Manager, Part, Readiness, Stage};
 use windlass_runtime::metrics::Metrics;
 use windlass_runtime::webhook::{Converter, Defaulter, DuplicateHook, Validator, Webhooks};
 
@@ -22,7 +22,7 @@ use crate::settings::Settings;
 /// Rights are counted along: what is watched, and that events are recorded, is known; what is written is said with
 /// [`needs`](Self::needs).
 pub struct Setup<'a> {
-    name: &'a str,
+    name: &'static str,
     settings: &'a Settings,
     client: Client,
     cache: Cache,
@@ -42,7 +42,7 @@ impl fmt::Debug for Setup<'_> {
 }
 
 impl<'a> Setup<'a> {
-    pub(crate) fn new(name: &'a str, client: &Client, settings: &'a Settings) -> Self {
+    pub(crate) fn new(name: &'static str, client: &Client, settings: &'a Settings) -> Self {
         Self {
             name,
             settings,
@@ -56,6 +56,21 @@ impl<'a> Setup<'a> {
             hooks: Vec::new(),
             converted: Vec::new(),
         }
+    }
+
+    /// The operator's name: good for a field manager, and for the owner of labels.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What the process counts, for counts of your own.
+    pub fn metrics(&self) -> &Metrics {
+        self.manager.metrics()
+    }
+
+    /// Whether the process is ready, for checks of your own.
+    pub fn readiness(&self) -> &Readiness {
+        self.manager.readiness()
     }
 
     /// For live reads and all writes.
@@ -97,11 +112,6 @@ impl<'a> Setup<'a> {
         recorder.show_in(self.manager.metrics());
         self.recorder = Some((recorder.clone(), publisher));
         Ok(recorder)
-    }
-
-    /// The metrics of the process, for those of your own.
-    pub fn metrics(&self) -> &Metrics {
-        self.manager.metrics()
     }
 
     /// Says what is written, and what is read without a watch. Least privilege is the sum of what all parts say.

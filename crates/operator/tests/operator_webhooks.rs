@@ -17,7 +17,7 @@ use windlass_runtime::cache::{MetadataOnly, Selection};
 use windlass_runtime::controller::{Controller, Outcome};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::manager::Stop;
-use windlass_runtime::webhook::{Defaulter, Denial, Findings, Request, Validator};
+use windlass_runtime::webhook::{Converter, Defaulter, Denial, Findings, Request, Validator};
 use windlass_testenv::{Rules, TestEnv, eventually, or_not_run};
 
 /// A cup that holds something.
@@ -157,6 +157,26 @@ fn manifests_are_the_same_every_time_and_stale_ones_are_named() -> Result<()> {
     let stale = plain.check(directory.path()).unwrap_err();
     let left: Vec<&str> = stale.files.iter().map(|(file, _)| &**file).collect();
     assert_eq!(left, ["user-roles.yaml", "webhooks.yaml"], "{stale}");
+    Ok(())
+}
+
+#[test]
+fn a_kind_with_conversions_is_converted_by_the_operators_webhook() -> Result<()> {
+    let operator =
+        Operator::new("cups").crd::<Cup>().part(|setup| Ok(setup.converter(Converter::<Cup>::hub())?));
+    let manifests = Manifests::of(&operator, &Install::of(&operator).namespace("house"))?;
+    let conversion = &file(&manifests, "crds.yaml")?[0]["spec"]["conversion"];
+    assert_eq!(conversion["strategy"], "Webhook");
+    let service = json!({"name": "cups-webhooks", "namespace": "house", "path": "/convert", "port": 443});
+    assert_eq!(conversion["webhook"]["clientConfig"]["service"], service);
+    let webhooks = file(&manifests, "webhooks.yaml")?;
+    assert_eq!(
+        (webhooks.len(), &webhooks[0]["kind"]),
+        (1, &json!("Service")),
+        "nothing is admitted, only converted"
+    );
+    let definitions = "customresourcedefinitions [cups.operator.windlass.dev] get,list,watch,patch";
+    assert!(rules(&file(&manifests, "rbac.yaml")?, "ClusterRole").contains(&definitions.to_owned()));
     Ok(())
 }
 

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::IsTerminal as _;
 
 use serde::Serializer as _;
 use serde::ser::SerializeMap as _;
@@ -41,7 +42,7 @@ pub struct AlreadySet;
 /// For programs; a library leaves it to them.
 pub fn init(format: Format) -> Result<(), AlreadySet> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    subscriber(format, filter, std::io::stderr).try_init().map_err(|_| AlreadySet)
+    subscriber(format, filter, std::io::stderr, in_colour()).try_init().map_err(|_| AlreadySet)
 }
 
 /// Why a log cannot be set up.
@@ -63,10 +64,20 @@ pub enum InvalidLog {
 /// Like [`init`], with what is logged said by the program, in the notation of `RUST_LOG`.
 pub fn init_with(format: Format, level: &str) -> Result<(), InvalidLog> {
     let filter = EnvFilter::try_new(level).map_err(|_| InvalidLog::Level { given: level.to_owned() })?;
-    Ok(subscriber(format, filter, std::io::stderr).try_init().map_err(|_| AlreadySet)?)
+    Ok(subscriber(format, filter, std::io::stderr, in_colour()).try_init().map_err(|_| AlreadySet)?)
 }
 
-fn subscriber<W>(format: Format, filter: EnvFilter, writer: W) -> impl tracing::Subscriber + Send + Sync
+/// Colour is for terminals: in a file, its codes are only in the way.
+fn in_colour() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
+}
+
+fn subscriber<W>(
+    format: Format,
+    filter: EnvFilter,
+    writer: W,
+    colour: bool,
+) -> impl tracing::Subscriber + Send + Sync
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
@@ -76,7 +87,8 @@ where
             (Some(layer.with_writer(writer)), None)
         }
         Format::Pretty => {
-            (None, Some(tracing_subscriber::fmt::layer().with_target(false).with_writer(writer)))
+            let layer = tracing_subscriber::fmt::layer().with_target(false).with_ansi(colour);
+            (None, Some(layer.with_writer(writer)))
         }
     };
     tracing_subscriber::registry().with(filter).with(json).with(pretty)
@@ -197,7 +209,7 @@ mod tests {
     fn lines(format: Format, filter: &str) -> String {
         let buffer = Buffer::default();
         let writer = buffer.clone();
-        let subscriber = subscriber(format, EnvFilter::new(filter), move || writer.clone());
+        let subscriber = subscriber(format, EnvFilter::new(filter), move || writer.clone(), false);
         tracing::subscriber::with_default(subscriber, || {
             let reconcile = tracing::error_span!(
                 "reconcile",
@@ -232,5 +244,6 @@ mod tests {
     fn every_pretty_line_within_a_reconcile_says_which() {
         let text = lines(Format::Pretty, "info");
         assert!(text.contains("shop/web") && text.contains("scaled"), "{text}");
+        assert!(!text.contains('\u{1b}'), "colour is for terminals: {text:?}");
     }
 }

@@ -22,8 +22,8 @@ use crate::deployment::{LiveDeployment, Spec, manifest};
 /// In whose name fields are managed.
 pub const MANAGER: &str = "sample-controller";
 
-/// The index of Foos by the name of the Deployment that they want.
-const BY_DEPLOYMENT: &str = "deploymentName";
+/// The index of Foos by the Deployment that they want.
+const BY_DEPLOYMENT: &str = "deployment";
 
 /// Gives every Foo its Deployment.
 #[derive(Clone)]
@@ -47,7 +47,7 @@ impl FooController {
     pub fn new(setup: &mut Setup<'_>) -> Result<Self, BoxError> {
         let scope = setup.scope();
         let foos = setup.cache().reader::<Full<Foo>>(&scope);
-        foos.index(BY_DEPLOYMENT, |foo, found| found(&foo.spec.deployment_name));
+        foos.index(BY_DEPLOYMENT, |foo, found| found(&place(foo).to_string()));
         Ok(Self {
             client: setup.client().clone(),
             recorder: setup.recorder()?,
@@ -58,21 +58,20 @@ impl FooController {
 
     /// When it runs: a Foo changed; a Deployment that it owns did; or a name that it wants was taken, given up or changed hands.
     fn controller(self, workers: usize) -> Result<Controller, BoxError> {
-        let hands =
-            Watch::of(&self.deployments).when(changed(|old: &LiveDeployment, new: &LiveDeployment| {
-                old.metadata.owners != new.metadata.owners
-            }));
+        let hands = Watch::of(&self.deployments).when(changed(LiveDeployment::changed_hands));
         let foos = self.foos.clone();
         let wanting = move |deployment: &LiveDeployment| {
-            let meta = &deployment.metadata;
-            let wanting =
-                foos.by_index(BY_DEPLOYMENT, meta.name()).into_iter().map(|foo| foo.meta().key.clone());
-            let here = meta.namespace().map(str::to_owned);
-            wanting.filter(move |foo| foo.namespace() == here.as_deref())
+            let wanting = foos.by_index(BY_DEPLOYMENT, &deployment.metadata.key.to_string());
+            wanting.into_iter().map(|foo| foo.meta().key.clone())
         };
         let builder = Controller::for_(&self.foos).owns(&self.deployments).watches(hands, wanting);
         Ok(builder.workers(workers).build(self)?)
     }
+}
+
+/// Where a Foo's Deployment is.
+fn place(foo: &Full<Foo>) -> ObjectKey {
+    ObjectKey::namespaced(foo.meta().namespace().unwrap_or_default(), foo.spec.deployment_name.as_str())
 }
 
 impl Reconcile for FooController {
@@ -86,7 +85,7 @@ impl Reconcile for FooController {
             tracing::warn!("spec.deploymentName is empty: nothing to do before it has a name");
             return Ok(Outcome::Done);
         }
-        let place = ObjectKey::namespaced(key.namespace().unwrap_or_default(), name);
+        let place = place(&foo);
         let live = self.deployments.get(&place);
         if live.as_ref().is_some_and(|live| !live.is_controlled_by(foo.meta().uid)) {
             let note = format!("Resource {name:?} already exists and is not managed by Foo");
@@ -101,6 +100,7 @@ impl Reconcile for FooController {
             let owner = Owner::of(foo.object())?.controller_reference(key.namespace())?;
             let manifest = manifest(name, &owner, &wanted, live.as_ref().map(|live| live.metadata.uid));
             self.client.objects::<Deployment>().apply(&place, &manifest, &Apply::by(MANAGER).force()).await?;
+            tracing::info!(deployment = name, replicas = wanted.replicas, "applied");
             self.tell(&foo, EventType::Normal, "Synced", "Foo synced successfully");
             if live.is_none() {
                 // Its coming calls us again, after those who wait; by then its status is worth telling.
@@ -120,6 +120,7 @@ impl FooController {
         for left in self.deployments.by_owner(&uid) {
             let meta = &left.metadata;
             if left.is_controlled_by(uid) && meta.name() != wanted && !meta.deleting {
+                tracing::info!(deployment = meta.name(), "deleting: the Foo has another now");
                 self.client.objects::<Deployment>().delete(&meta.key, &Delete::incarnation(meta.uid)).await?;
             }
         }

@@ -86,6 +86,11 @@ impl Shape for LiveDeployment {
 }
 
 impl LiveDeployment {
+    /// Whether it has other owners than before.
+    pub fn changed_hands(&self, after: &Self) -> bool {
+        self.metadata.owners != after.metadata.owners
+    }
+
     /// Whether it is this Foo's: the incarnation decides, not the name.
     pub fn is_controlled_by(&self, foo: Uid) -> bool {
         self.metadata.controller().is_some_and(|owner| owner.uid == foo)
@@ -181,6 +186,21 @@ mod tests {
             spec["strategy"] = json!({"type": "Recreate"});
         });
         assert!(more.has(&wanted(Some(2))));
+    }
+
+    #[test]
+    fn a_foo_of_the_same_name_that_lives_later_is_another() {
+        let [first, second] = [1, 2].map(|number| format!("00000000-0000-4000-8000-00000000000{number}"));
+        let live = |controller: bool| -> LiveDeployment {
+            let owner = json!({"apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "Foo", "name": "web", "uid": first,
+                "controller": controller});
+            let metadata = json!({"name": "d", "namespace": "n", "ownerReferences": [owner]});
+            serde_json::from_value(json!({"metadata": metadata, "spec": wanted(None)})).unwrap()
+        };
+        let [first_uid, second_uid] = [&first, &second].map(|uid| uid.parse().unwrap());
+        assert!(live(true).is_controlled_by(first_uid));
+        assert!(!live(true).is_controlled_by(second_uid));
+        assert!(!live(false).is_controlled_by(first_uid), "an owner is not yet the controller");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_names)] // here, foo is a name: that of a kind
 
 mod boundaries;
+mod command_line;
 mod converges;
 mod creates;
 mod deploy;
