@@ -73,6 +73,11 @@ impl Operator {
         Ok(())
     }
 
+    /// Waits until it ends by itself, which it should not.
+    pub(crate) async fn run(self) -> Result<()> {
+        Ok(self.task.await??)
+    }
+
     /// Stops it in an orderly way.
     pub(crate) async fn stop(self) -> Result<()> {
         self.stopper.request();
