@@ -26,6 +26,8 @@ pub(crate) struct Memory(Mutex<HashMap<ObjectKey, Owner>>);
 struct Owner {
     uid: Uid,
     first_seen: Instant,
+    /// When its status was last written.
+    told: Option<Instant>,
     nodes: HashMap<String, Node>,
 }
 
@@ -64,6 +66,16 @@ impl Memory {
     /// How long the owner has been known, and whether it is a new incarnation.
     pub(crate) fn known_for(&self, key: &ObjectKey, uid: Uid) -> Duration {
         self.with(key, uid, |owner| owner.first_seen.elapsed())
+    }
+
+    /// The owner's status was written.
+    pub(crate) fn told(&self, key: &ObjectKey, uid: Uid) {
+        self.with(key, uid, |owner| owner.told = Some(Instant::now()));
+    }
+
+    /// How long ago the owner's status was written, if that was in this life.
+    pub(crate) fn told_ago(&self, key: &ObjectKey, uid: Uid) -> Option<Duration> {
+        self.with(key, uid, |owner| owner.told.map(|told| told.elapsed()))
     }
 
     pub(crate) fn forget(&self, key: &ObjectKey) {
@@ -154,7 +166,7 @@ impl Memory {
     }
 
     fn with<T>(&self, key: &ObjectKey, uid: Uid, look: impl FnOnce(&mut Owner) -> T) -> T {
-        let fresh = || Owner { uid, first_seen: Instant::now(), nodes: HashMap::new() };
+        let fresh = || Owner { uid, first_seen: Instant::now(), told: None, nodes: HashMap::new() };
         let mut owners = self.0.lock();
         let owner = owners.entry(key.clone()).or_insert_with(fresh);
         if owner.uid != uid {

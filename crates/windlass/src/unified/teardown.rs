@@ -10,7 +10,7 @@ use windlass_runtime::object::finalizers;
 use super::builder::Machine;
 use super::node::{Visited, being_deleted};
 use super::owner::OwnerView;
-use super::reconcile::{Told, outcome_of};
+use super::reconcile::{Told, outcome_of, soonest};
 use crate::blueprint::Blueprint;
 use crate::error::Reason;
 use crate::inputs::{Given, Held};
@@ -61,7 +61,11 @@ impl<B: Blueprint> Machine<B> {
         if report.is_ready() && prune::decide(left, true) == Pruning::Nothing {
             return self.release(full).await;
         }
-        self.tell(owner, &Verdict::of_teardown(&report), false, owner.generated(), None).await?;
+        let verdict = Verdict::of_teardown(&report);
+        if let Some(wait) = self.hold_back(owner, &verdict) {
+            return Ok(soonest(outcome_of(&report)?, wait));
+        }
+        self.tell(owner, &verdict, false, owner.generated(), None).await?;
         outcome_of(&report)
     }
 
