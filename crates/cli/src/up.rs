@@ -105,7 +105,11 @@ async fn embedded(args: &args::Up, console: &Console) -> Result<(), Failure> {
             return Err(failure);
         }
     };
-    console.result("ready", json!(plane.facts()), &format!("{text}\nCtrl-C stops it."));
+    let mut ready = json!(plane.facts());
+    if let Some(operator) = &operator {
+        ready["operator"] = operator.facts();
+    }
+    console.result("ready", ready, &format!("{text}\nCtrl-C stops it."));
     let gone = plane.gone();
     let ended = async {
         match &mut operator {

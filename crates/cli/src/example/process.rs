@@ -86,6 +86,11 @@ impl Running {
         if status.contains(" 200 ") { Ok(()) } else { Err(status.to_owned()) }
     }
 
+    /// What a program that started `up` may want to know of it.
+    pub(crate) fn facts(&self) -> serde_json::Value {
+        json!({"pid": self.child.id(), "admin": self.admin, "log": self.log})
+    }
+
     /// Waits until it ends by itself, which it should not.
     pub(crate) async fn ended(&mut self) -> Failure {
         let how = match self.child.wait().await {
