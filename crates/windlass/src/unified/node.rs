@@ -336,12 +336,12 @@ impl<B: Blueprint> Visitor<'_, B> {
         match self.machine.memory.may_write(key, uid, id, digest, self.machine.writes) {
             Leave::Granted => Ok(()),
             Leave::Refused(error, _) => Err(NodeError { class: Class::Terminal, ..error }),
-            Leave::Fight(wait, first) => {
+            Leave::Fight(_, first) => {
+                // Without the time that is left: each look would be another status.
                 let said = format!(
                     "it has been written {} times and is changed each time: somebody else writes it too. Look at its \
-                     managedFields, and stop one of the two; next try in {} s",
-                    self.machine.writes,
-                    wait.as_secs() + 1
+                     managedFields, and stop one of the two; it is tried again once a minute",
+                    self.machine.writes
                 );
                 if first {
                     self.machine.metrics.fought(B::NAME, &desired.resource.kind);
