@@ -106,10 +106,9 @@ impl Desk {
     ) -> Result<Deletion, ClientError> {
         let objects = self.client.objects_of::<IgnoredAny>(resource.clone());
         match objects.delete(key, &Delete::incarnation(uid).propagation(propagation)).await {
-            // Gone already, or another has its name by now: this one is gone.
-            Err(error) if matches!(error.failure(), Failure::NotFound | Failure::Conflict) => {
-                Ok(Deletion::Done)
-            }
+            // Gone already. A conflict says that another has its name by now, or that the server was busy: only the next look
+            // can tell them apart.
+            Err(error) if *error.failure() == Failure::NotFound => Ok(Deletion::Done),
             other => other,
         }
     }
