@@ -274,7 +274,8 @@ impl<B: Blueprint> Visitor<'_, B> {
                 "an object of that name is still being deleted",
             ));
         }
-        if meta.managed.is_empty() {
+        let generated = matches!(node.draft.verb, Verb::CreateOnce { .. });
+        if meta.managed.is_empty() && !generated {
             self.machine.desk.take_over(desired, &found).await?;
         }
         self.update(node, desired, digest, meta.uid, "adopted", done).await
@@ -290,7 +291,11 @@ impl<B: Blueprint> Visitor<'_, B> {
         done: &mut NodeResult,
     ) -> Result<(), NodeError> {
         self.leave(node, desired, digest)?;
-        match self.machine.desk.update(desired, uid, node.draft.conflicts).await {
+        let written = match node.draft.verb {
+            Verb::CreateOnce { .. } => self.machine.desk.mark(desired, uid).await,
+            _ => self.machine.desk.update(desired, uid, node.draft.conflicts).await,
+        };
+        match written {
             Ok(()) => {
                 tracing::info!(object = ?desired, why, "applied");
                 *done = NodeResult::Applied;
