@@ -223,6 +223,7 @@ impl<B: Blueprint> Machine<B> {
         self.kinds
             .iter()
             .flat_map(of_kind)
+            .filter(|(_, object)| owner.made(&object.live().metadata))
             .map(|(resource, object)| {
                 let meta = &object.live().metadata;
                 Belonging::new(&resource, meta, planned(&resource, &meta.key))
