@@ -360,6 +360,7 @@ impl<B: Blueprint> Visitor<'_, B> {
 
     /// Remembers what the server would not have.
     fn refused(&self, node: &Node, digest: &str, error: ClientError) -> NodeError {
+        self.machine.memory.not_written(&self.owner.key, self.owner.uid, &node.draft.id);
         let (internal, invalid) =
             (*error.failure() == Failure::Internal, matches!(error.failure(), Failure::Invalid(_)));
         let error = NodeError::from(error);
