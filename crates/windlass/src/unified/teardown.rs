@@ -39,7 +39,8 @@ impl<B: Blueprint> Machine<B> {
                     "deleting, but the plan cannot be drawn: {error}. Mend that; or, if nothing outside of the cluster has to be \
                      undone, take the finalizer {FINALIZER} away"
                 );
-                self.tell(owner, &Verdict::stopped(Reason::Deleting, said), false, owner.generated(), None)
+                let own = self.own_status(full.object(), owner, None);
+                self.tell(owner, &Verdict::stopped(Reason::Deleting, said), false, owner.generated(), own)
                     .await?;
                 return Ok(Outcome::Done);
             }
@@ -61,7 +62,8 @@ impl<B: Blueprint> Machine<B> {
         if report.is_ready() && prune::decide(left, true) == Pruning::Nothing {
             return self.release(full).await;
         }
-        self.tell(owner, &Verdict::of_teardown(&report), false, owner.generated(), None).await?;
+        let own = self.own_status(full.object(), owner, None);
+        self.tell(owner, &Verdict::of_teardown(&report), false, owner.generated(), own).await?;
         outcome_of(&report)
     }
 
