@@ -112,6 +112,15 @@ impl Memory {
         })
     }
 
+    /// Takes back that a write was counted: it failed.
+    pub(crate) fn not_written(&self, key: &ObjectKey, uid: Uid, node: &str) {
+        self.with(key, uid, |owner| {
+            if let Some(writes) = owner.nodes.get_mut(node).and_then(|node| node.writes.as_mut()) {
+                writes.left += 1.0;
+            }
+        });
+    }
+
     /// Remembers that the server would not have this content.
     pub(crate) fn refused(
         &self,

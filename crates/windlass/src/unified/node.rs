@@ -274,7 +274,8 @@ impl<B: Blueprint> Visitor<'_, B> {
                 "an object of that name is still being deleted",
             ));
         }
-        if meta.managed.is_empty() {
+        let generated = matches!(node.draft.verb, Verb::CreateOnce { .. });
+        if meta.managed.is_empty() && !generated {
             self.machine.desk.take_over(desired, &found).await?;
         }
         self.update(node, desired, digest, meta.uid, "adopted", done).await
@@ -290,7 +291,11 @@ impl<B: Blueprint> Visitor<'_, B> {
         done: &mut NodeResult,
     ) -> Result<(), NodeError> {
         self.leave(node, desired, digest)?;
-        match self.machine.desk.update(desired, uid, node.draft.conflicts).await {
+        let written = match node.draft.verb {
+            Verb::CreateOnce { .. } => self.machine.desk.mark(desired, uid).await,
+            _ => self.machine.desk.update(desired, uid, node.draft.conflicts).await,
+        };
+        match written {
             Ok(()) => {
                 tracing::info!(object = ?desired, why, "applied");
                 *done = NodeResult::Applied;
@@ -336,12 +341,12 @@ impl<B: Blueprint> Visitor<'_, B> {
         match self.machine.memory.may_write(key, uid, id, digest, self.machine.writes) {
             Leave::Granted => Ok(()),
             Leave::Refused(error, _) => Err(NodeError { class: Class::Terminal, ..error }),
-            Leave::Fight(wait, first) => {
+            Leave::Fight(_, first) => {
+                // Without the time that is left: each look would be another status.
                 let said = format!(
                     "it has been written {} times and is changed each time: somebody else writes it too. Look at its \
-                     managedFields, and stop one of the two; next try in {} s",
-                    self.machine.writes,
-                    wait.as_secs() + 1
+                     managedFields, and stop one of the two; it is tried again once a minute",
+                    self.machine.writes
                 );
                 if first {
                     self.machine.metrics.fought(B::NAME, &desired.resource.kind);
@@ -355,6 +360,7 @@ impl<B: Blueprint> Visitor<'_, B> {
 
     /// Remembers what the server would not have.
     fn refused(&self, node: &Node, digest: &str, error: ClientError) -> NodeError {
+        self.machine.memory.not_written(&self.owner.key, self.owner.uid, &node.draft.id);
         let (internal, invalid) =
             (*error.failure() == Failure::Internal, matches!(error.failure(), Failure::Invalid(_)));
         let error = NodeError::from(error);

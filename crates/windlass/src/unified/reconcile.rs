@@ -49,6 +49,8 @@ impl<B: Blueprint> Machine<B> {
         };
         let owner = OwnerView::of(full.object(), full.meta()).map_err(Error::terminal)?;
         if owner.annotation(ask::CLASS) != self.class.as_deref() {
+            // It may have been ours a moment ago.
+            self.registry.keep(&key, Held::default());
             return Ok(Outcome::Done);
         }
         let held = Held::default();
@@ -63,7 +65,8 @@ impl<B: Blueprint> Machine<B> {
         }
         if owner.is_paused() {
             let said = format!("paused by the annotation {}: take it away to go on", ask::PAUSED);
-            self.tell(owner, &Verdict::stopped(Reason::Paused, said), false, owner.generated(), None).await?;
+            let own = self.own_status(full.object(), owner, None);
+            self.tell(owner, &Verdict::stopped(Reason::Paused, said), false, owner.generated(), own).await?;
             return Ok(Outcome::Done);
         }
         self.hold(full).await?;
@@ -219,6 +222,7 @@ impl<B: Blueprint> Machine<B> {
         self.kinds
             .iter()
             .flat_map(of_kind)
+            .filter(|(_, object)| owner.made(&object.live().metadata))
             .map(|(resource, object)| {
                 let meta = &object.live().metadata;
                 Belonging::new(&resource, meta, planned(&resource, &meta.key))

@@ -39,7 +39,8 @@ impl<B: Blueprint> Machine<B> {
                     "deleting, but the plan cannot be drawn: {error}. Mend that; or, if nothing outside of the cluster has to be \
                      undone, take the finalizer {FINALIZER} away"
                 );
-                self.tell(owner, &Verdict::stopped(Reason::Deleting, said), false, owner.generated(), None)
+                let own = self.own_status(full.object(), owner, None);
+                self.tell(owner, &Verdict::stopped(Reason::Deleting, said), false, owner.generated(), own)
                     .await?;
                 return Ok(Outcome::Done);
             }
@@ -65,7 +66,8 @@ impl<B: Blueprint> Machine<B> {
         if let Some(wait) = self.hold_back(owner, &verdict) {
             return Ok(soonest(outcome_of(&report)?, wait));
         }
-        self.tell(owner, &verdict, false, owner.generated(), None).await?;
+        let own = self.own_status(full.object(), owner, None);
+        self.tell(owner, &verdict, false, owner.generated(), own).await?;
         outcome_of(&report)
     }
 
