@@ -265,8 +265,9 @@ async fn whatever_others_change_is_changed_back_with_one_apply() -> Result<()> {
         })
         .await;
         if let Err(error) = repaired {
-            eprintln!("{name}: {error}");
-            failed.push(format!("{name}: {error}"));
+            let owner = serde_json::to_value(corner.namespace.api::<Bundle>().get("one").await?.status)?;
+            let asked = corner.requests_since(mark)?.filter(|request| request.verb != "watch");
+            failed.push(format!("{name}: {error}\nstatus {owner}\nrequests {asked}"));
             continue;
         }
         corner.look_again("one").await?;

@@ -258,8 +258,10 @@ impl<B: Blueprint> Visitor<'_, B> {
             return Err(conflict("it came and went while we looked"));
         };
         let keep = Keep::default().annotation(ask::ADOPT).annotation(mark::RETAIN).manager(B::NAME);
+        // From text: managers' entries are kept as they are written, which a tree no longer knows.
+        let text = found.to_string();
         let live: Live = keep
-            .scope(|| serde_json::from_value(found.clone()))
+            .scope(|| serde_json::from_str(&text))
             .map_err(|_| NodeError::transient(Reason::Unavailable, "what is there cannot be read"))?;
         let meta = &live.metadata;
         let consent = meta.annotations.get(ask::ADOPT).is_some_and(|title| **title == *self.owner.title())
