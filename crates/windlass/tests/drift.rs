@@ -124,11 +124,6 @@ fn drifts() -> Vec<Row> {
             Change::Strategic(json!({"spec": {"template": {"spec": {"automountServiceAccountToken": true}}}})),
         ),
         web(
-            "volume swapped",
-            Change::Strategic(json!({"spec": {"template": {"spec": {"volumes": [
-                {"name": "tmp", "emptyDir": null, "configMap": {"name": "settings"}}]}}}})),
-        ),
-        web(
             "element of an atomic list",
             Change::Json(json!([{"op": "replace", "path": "/spec/template/spec/containers/0/args/1", "value": "three"}])),
         ),

@@ -85,6 +85,26 @@ impl Desk {
         objects.patch(&desired.key, &Patch::Merge(patch), &self.manager).await.map(|_| ())
     }
 
+    /// Puts the marks of `shell` on an object, as it was read, and touches nothing else of it.
+    ///
+    /// Not by apply: what an apply leaves out, it takes away.
+    pub(crate) async fn mark(&self, shell: &Desired, live: &Value) -> Result<(), ClientError> {
+        let (wanted, present) = (&shell.body["metadata"], &live["metadata"]);
+        let mut metadata = json!({
+            "uid": present["uid"], "resourceVersion": present["resourceVersion"],
+            "labels": wanted["labels"], "annotations": wanted["annotations"],
+        });
+        if let Some(ours) = wanted["ownerReferences"].as_array() {
+            // A merge patch replaces lists: what others refer to stays.
+            let theirs = present["ownerReferences"].as_array().into_iter().flatten();
+            let others = theirs.filter(|other| ours.iter().all(|own| own["uid"] != other["uid"]));
+            metadata["ownerReferences"] = others.chain(ours).cloned().collect();
+        }
+        let objects = self.client.objects_of::<IgnoredAny>(shell.resource.clone());
+        let patch = Patch::Merge(json!({"metadata": metadata}));
+        objects.patch(&shell.key, &patch, &self.manager).await.map(|_| ())
+    }
+
     async fn apply(
         &self,
         resource: &ResourceType,

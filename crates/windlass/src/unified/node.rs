@@ -277,6 +277,14 @@ impl<B: Blueprint> Visitor<'_, B> {
                 "an object of that name is still being deleted",
             ));
         }
+        if matches!(node.draft.verb, Verb::CreateOnce { .. }) {
+            // Its content may be ours by an apply: to apply the marks alone would take it away.
+            self.leave(node, desired, digest, digest)?;
+            self.machine.desk.mark(desired, &found).await?;
+            tracing::info!(object = ?desired, "marked as ours");
+            *done = NodeResult::Applied;
+            return Ok(());
+        }
         if meta.managed.is_empty() {
             self.machine.desk.take_over(desired, &found).await?;
         }
@@ -440,10 +448,11 @@ impl<B: Blueprint> Visitor<'_, B> {
         if live.is_none() {
             self.generate(node, key.name(), generate, done).await?;
         } else if let Some(live) = &live
-            && !self.owner.has(&live.live().metadata)
+            && !live.live().metadata.deleting
+            && !self.is_marked(node, &live.live().metadata)
         {
             let shell = self.shell(node, resource, key)?;
-            self.update(node, &shell, "shell", &live.live().metadata, "taken back", done).await?;
+            self.meet(node, &shell, "shell", done).await?;
         }
         let Some(live) = kind.get(key) else {
             return Ok(Progress::Waiting(Wait::new("it has not been read back yet")));
@@ -511,6 +520,14 @@ impl<B: Blueprint> Visitor<'_, B> {
             }
             Err(error) => Err(self.refused(node, "generated", error)),
         }
+    }
+
+    /// Whether an object that was generated says whose it is.
+    fn is_marked(&self, node: &Node, meta: &Meta) -> bool {
+        let refers = node.retained() || !self.owner.can_be_referred_to_from(meta.namespace());
+        self.owner.has(meta)
+            && meta.labels.get(label::OWNER).is_some_and(|uid| **uid == *self.owner.uid.to_string())
+            && (refers || meta.controller().is_some())
     }
 
     /// The marks of an object, without its content.
