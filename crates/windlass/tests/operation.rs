@@ -164,7 +164,7 @@ async fn an_operator_that_is_killed_again_and_again_ends_the_same() -> Result<()
     {
         let operator = Operator::start(corner.user.config(), corner.namespace.name(), shops.clone())?;
         eventually(format!("there is a {kind}"), || async {
-            let all = corner.objects(kind).list(&kube::api::ListParams::default()).await;
+            let all = corner.of_kind(kind).list(&kube::api::ListParams::default()).await;
             let all = all.map_err(|error| error.to_string())?;
             let found =
                 all.iter().any(|one| one.metadata.name.as_deref().is_some_and(|n| n.starts_with(start)));

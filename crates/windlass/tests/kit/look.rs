@@ -51,7 +51,7 @@ pub(crate) type Objects = BTreeMap<String, Value>;
 
 impl Corner {
     /// Objects of a kind that is known by its name only.
-    pub(crate) fn objects(&self, kind: &str) -> Api<DynamicObject> {
+    pub(crate) fn of_kind(&self, kind: &str) -> Api<DynamicObject> {
         let known = KINDS.iter().find(|(_, _, known)| *known == kind);
         let (group, version, kind) = known.unwrap_or_else(|| panic!("the kit does not look at {kind}"));
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
@@ -62,7 +62,7 @@ impl Corner {
     pub(crate) async fn everything(&self) -> Result<Objects> {
         let mut found = Objects::new();
         for (_, _, kind) in KINDS {
-            for object in self.objects(kind).list(&ListParams::default()).await? {
+            for object in self.of_kind(kind).list(&ListParams::default()).await? {
                 let name = object.metadata.name.clone().unwrap_or_default();
                 found.insert(format!("{kind} {name}"), serde_json::to_value(object)?);
             }
@@ -87,24 +87,24 @@ impl Corner {
 
     /// An object as the server has it.
     pub(crate) async fn object(&self, kind: &str, name: &str) -> Result<Value> {
-        Ok(serde_json::to_value(self.objects(kind).get(name).await?)?)
+        Ok(serde_json::to_value(self.of_kind(kind).get(name).await?)?)
     }
 
     /// Merges something into an object, as a user does.
     pub(crate) async fn change(&self, kind: &str, name: &str, change: Value) -> Result<Value> {
         let params = PatchParams { field_manager: Some("a-user".into()), ..PatchParams::default() };
-        Ok(serde_json::to_value(self.objects(kind).patch(name, &params, &Patch::Merge(change)).await?)?)
+        Ok(serde_json::to_value(self.of_kind(kind).patch(name, &params, &Patch::Merge(change)).await?)?)
     }
 
     /// Deletes an object, as a user does.
     pub(crate) async fn delete(&self, kind: &str, name: &str) -> Result<()> {
-        self.objects(kind).delete(name, &kube::api::DeleteParams::default()).await?;
+        self.of_kind(kind).delete(name, &kube::api::DeleteParams::default()).await?;
         Ok(())
     }
 
     /// Waits until there is no such object.
     pub(crate) async fn gone(&self, kind: &str, name: &str) -> Result<()> {
-        let objects = self.objects(kind);
+        let objects = self.of_kind(kind);
         eventually(format!("{kind} {name} is gone"), || async {
             match objects.get_opt(name).await {
                 Ok(None) => Ok(()),
@@ -121,7 +121,7 @@ impl Corner {
 
     /// Events that tell of an owner: type, reason and note of each, in the order of their names.
     pub(crate) async fn events_of(&self, owner: &str) -> Result<Vec<(String, String, String)>> {
-        let all = self.objects("Event").list(&ListParams::default()).await?;
+        let all = self.of_kind("Event").list(&ListParams::default()).await?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         Ok(all
             .iter()

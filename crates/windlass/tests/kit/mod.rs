@@ -119,7 +119,7 @@ pub(crate) struct Corner {
 impl Corner {
     pub(crate) async fn new(env: windlass_testenv::TestEnv, hint: &str) -> windlass_testenv::Result<Self> {
         use kube::CustomResourceExt as _;
-        env.install_crds(&[shop::Shop::crd(), bundle::Bundle::crd()]).await?;
+        env.install_crds(&[shop::Shop::crd(), bundle::Bundle::crd(), bundle::Gadget::crd()]).await?;
         let namespace = env.namespace(hint).await?;
         let user = namespace.client_for("operator", &windlass_testenv::Rules::everything()).await?;
         Ok(Self { env, namespace, user })
