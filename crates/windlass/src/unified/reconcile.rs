@@ -63,7 +63,9 @@ impl<B: Blueprint> Machine<B> {
         }
         if owner.is_paused() {
             let said = format!("paused by the annotation {}: take it away to go on", ask::PAUSED);
-            self.tell(owner, &Verdict::stopped(Reason::Paused, said), false, owner.generated(), None).await?;
+            let verdict = Verdict::stopped(Reason::Paused, said);
+            let own = self.own_status(full.object(), owner, None, &verdict);
+            self.tell(owner, &verdict, false, owner.generated(), own).await?;
             return Ok(Outcome::Done);
         }
         self.hold(full).await?;
@@ -71,7 +73,7 @@ impl<B: Blueprint> Machine<B> {
             Ok(drawing) => drawing,
             Err(error) => {
                 let verdict = Verdict::stopped(Reason::DrawFailed, error.to_string());
-                let own = self.own_status(full.object(), owner, None);
+                let own = self.own_status(full.object(), owner, None, &verdict);
                 self.tell(owner, &verdict, false, owner.generated(), own).await?;
                 return Ok(Outcome::Done);
             }
@@ -89,7 +91,7 @@ impl<B: Blueprint> Machine<B> {
         let pruned =
             if drawing.whole { self.prune(owner, &drawing.drawn, &mut verdict).await } else { Ok(false) };
         let complete = *pruned.as_ref().unwrap_or(&false);
-        let own = self.own_status(full.object(), owner, Some(&report));
+        let own = self.own_status(full.object(), owner, Some(&report), &verdict);
         let generated = visitor.generated.into_inner();
         let hold_back = self.hold_back(owner, &verdict);
         if hold_back.is_none() {
@@ -240,13 +242,17 @@ impl<B: Blueprint> Machine<B> {
         self.first_status.checked_sub(known).filter(|left| !left.is_zero())
     }
 
+    /// The kind's own fields. They are part of every status that is written: what an apply leaves out, it takes away.
     pub(super) fn own_status(
         &self,
         object: &B::Owner,
         owner: &OwnerView,
         report: Option<&Told>,
+        verdict: &Verdict,
     ) -> Option<serde_json::Value> {
-        self.blueprint.status(object, &Seen { report, kinds: &self.kinds, namespace: owner.namespace() })
+        let seen =
+            Seen { report, failed: verdict.failed, kinds: &self.kinds, namespace: owner.namespace() };
+        self.blueprint.status(object, &seen)
     }
 }
 

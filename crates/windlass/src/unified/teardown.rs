@@ -39,8 +39,9 @@ impl<B: Blueprint> Machine<B> {
                     "deleting, but the plan cannot be drawn: {error}. Mend that; or, if nothing outside of the cluster has to be \
                      undone, take the finalizer {FINALIZER} away"
                 );
-                self.tell(owner, &Verdict::stopped(Reason::Deleting, said), false, owner.generated(), None)
-                    .await?;
+                let verdict = Verdict::stopped(Reason::Deleting, said);
+                let own = self.own_status(full.object(), owner, None, &verdict);
+                self.tell(owner, &verdict, false, owner.generated(), own).await?;
                 return Ok(Outcome::Done);
             }
         };
@@ -61,7 +62,10 @@ impl<B: Blueprint> Machine<B> {
         if report.is_ready() && prune::decide(left, true) == Pruning::Nothing {
             return self.release(full).await;
         }
-        self.tell(owner, &Verdict::of_teardown(&report), false, owner.generated(), None).await?;
+        let verdict = Verdict::of_teardown(&report);
+        // Of a plan that goes, ready means gone: nothing is told of it as if it were there.
+        let own = self.own_status(full.object(), owner, None, &verdict);
+        self.tell(owner, &verdict, false, owner.generated(), own).await?;
         outcome_of(&report)
     }
 
