@@ -139,7 +139,7 @@ impl<B: Blueprint> Machine<B> {
 
     /// What only a finalizer can clean up must not be begun without one.
     fn needs_finalizer(&self, object: &B::Owner, owner: &OwnerView, drawn: &Drawn) -> Result<(), DrawError> {
-        if self.blueprint.ordered_deletion(object) {
+        if self.finalizes(object) {
             return Ok(());
         }
         let why = drawn.nodes().find_map(|node| match &node.draft.verb {
@@ -155,14 +155,20 @@ impl<B: Blueprint> Machine<B> {
                 }),
         });
         match why {
-            Some(why) => Err(DrawError::new(format!("{why}: let Blueprint::ordered_deletion be true"))),
+            Some(why) => Err(DrawError::new(format!(
+                "{why}: let Blueprint::FINALIZES and Blueprint::ordered_deletion be true"
+            ))),
             None => Ok(()),
         }
     }
 
+    fn finalizes(&self, object: &B::Owner) -> bool {
+        B::FINALIZES && self.blueprint.ordered_deletion(object)
+    }
+
     /// Puts the finalizer on the owner before anything is done that needs it.
     async fn hold(&self, full: &Full<B::Owner>) -> Result<(), Error> {
-        if !self.blueprint.ordered_deletion(full.object()) {
+        if !self.finalizes(full.object()) {
             return Ok(());
         }
         let Some(patch) = finalizers::addition(Resource::meta(full.object()), FINALIZER)? else {
