@@ -36,6 +36,10 @@ pub trait Blueprint: Send + Sync + 'static {
     /// it: every object is known by it. At most 63 letters, digits, `-`, `_` and `.`.
     const NAME: &'static str;
 
+    /// Whether an owner may ever need [ordered deletion](Self::ordered_deletion). Where none does, say `false`: the operator then
+    /// has no right to change its owners, only their status.
+    const FINALIZES: bool = true;
+
     /// The kinds that are planned and required. A kind that is not declared here cannot be used.
     fn kinds(&self, kinds: &mut Kinds);
 
@@ -50,7 +54,8 @@ pub trait Blueprint: Send + Sync + 'static {
     fn draw(&self, owner: &Self::Owner, given: &Resolved, plan: &mut Plan) -> Result<(), DrawError>;
 
     /// Whether the order of deletion matters, or something outside of the cluster has to be undone: then the owner gets a
-    /// finalizer, and the plan is taken down in reverse. Otherwise the garbage collector does it, at no cost.
+    /// finalizer, and the plan is taken down in reverse. Otherwise the garbage collector does it, at no cost. Not asked where the
+    /// blueprint never [finalizes](Self::FINALIZES).
     fn ordered_deletion(&self, owner: &Self::Owner) -> bool {
         let _ = owner;
         false

@@ -42,6 +42,7 @@ impl fmt::Display for Wait {
 /// The state of an owner's plan, for its [status](crate::Blueprint::status).
 pub struct Seen<'a> {
     pub(crate) report: Option<&'a Report<NodeError, Wait>>,
+    pub(crate) failed: bool,
     pub(crate) kinds: &'a [Arc<dyn OpenKind>],
     pub(crate) namespace: Option<&'a str>,
 }
@@ -52,7 +53,12 @@ impl Seen<'_> {
         self.report.is_some_and(Report::is_ready)
     }
 
-    /// What became of each node; `None` if the plan could not be drawn.
+    /// Whether something needs help: what the condition `Failed` says.
+    pub fn is_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// What became of each node; `None` if there was no run: the plan could not be drawn, or the owner is paused.
     pub fn report(&self) -> Option<&Report<NodeError, Wait>> {
         self.report
     }

@@ -1,5 +1,7 @@
 //! What a user writes: `myapp.qingwave.github.io/v1`, and what is said in return.
 
+#![allow(clippy::duplicated_attributes)] // columns may be of the same type
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSON};
 use kube::{CustomResource, CustomResourceExt as _, ResourceExt as _};
 use schemars::JsonSchema;
@@ -76,12 +78,11 @@ pub enum Phase {
 }
 
 impl Game {
-    /// The host name under which it is played, said or not.
+    /// The host name under which it is played: what its user says, or one of its name and namespace.
     pub fn host(&self) -> String {
-        if self.spec.host.is_empty() {
-            default_host(&self.name_any(), &self.namespace().unwrap_or_default())
-        } else {
-            self.spec.host.clone()
+        match self.spec.host.as_str() {
+            "" => default_host(&self.name_any(), &self.namespace().unwrap_or_default()),
+            host => host.to_owned(),
         }
     }
 }
@@ -97,7 +98,7 @@ pub fn definition() -> CustomResourceDefinition {
     for version in &mut definition.spec.versions {
         let schema = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut());
         let Some(schema) = schema else { continue };
-        schema.required.iter_mut().for_each(|required| required.retain(|field| field != "spec"));
+        schema.required = None;
         if let Some(spec) = schema.properties.as_mut().and_then(|fields| fields.get_mut("spec")) {
             spec.default = Some(JSON(serde_json::json!({})));
         }

@@ -21,6 +21,7 @@ pub struct GameBlueprint;
 impl Blueprint for GameBlueprint {
     type Owner = Game;
     const NAME: &'static str = "mygame";
+    const FINALIZES: bool = false; // the garbage collector takes it all along, in any order
 
     fn kinds(&self, kinds: &mut Kinds) {
         kinds.owns::<Deployment>().owns::<Service>().owns::<Ingress>();
@@ -34,19 +35,18 @@ impl Blueprint for GameBlueprint {
     }
 
     fn status(&self, game: &Game, seen: &Seen<'_>) -> Option<Value> {
-        let ready =
-            seen.live::<Deployment, _>(&game.name_any(), |live| live.status.ready_replicas.unwrap_or(0));
-        let failed = seen.report().is_none_or(|report| report.failures().next().is_some());
-        let phase = match failed {
-            true => Phase::Failed,
-            false if seen.is_ready() => Phase::Running,
-            false => Phase::NotReady,
+        let name = game.name_any();
+        let ready = seen.live::<Deployment, _>(&name, |live| live.status.ready_replicas).flatten();
+        let phase = match (seen.is_failed(), seen.is_ready()) {
+            (true, _) => Phase::Failed,
+            (false, true) => Phase::Running,
+            (false, false) => Phase::NotReady,
         };
         Some(json!({
             "phase": phase,
             "replicas": game.spec.replicas,
             "readyReplicas": ready.unwrap_or(0),
-            "labelSelector": format!("{LABEL}={}", game.name_any()),
+            "labelSelector": format!("{LABEL}={name}"),
         }))
     }
 }
@@ -88,4 +88,37 @@ fn ingress(game: &Game) -> Result<Ingress, DrawError> {
 
 fn labels(game: &Game) -> BTreeMap<&'static str, String> {
     [(LABEL, game.name_any())].into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::GameSpec;
+
+    fn game(host: &str) -> Game {
+        let spec = GameSpec { replicas: 2, image: "2048:1".into(), host: host.into() };
+        let mut game = Game::new("web", spec);
+        game.metadata.namespace = Some("fun".into());
+        game
+    }
+
+    /// What would be done, without a cluster.
+    #[test]
+    fn a_game_is_three_objects_and_the_ingress_comes_after_the_service() -> Result<(), DrawError> {
+        let plan = windlass::preview(&GameBlueprint, &game(""))?;
+        assert_eq!(
+            plan.text().to_string(),
+            "3 planned\n\
+             ├─ Deployment web: planned: apply\n\
+             └─ Service web: planned: apply\n   \
+                └─ Ingress web: planned: apply\n"
+        );
+        Ok(())
+    }
+
+    #[test]
+    fn a_game_without_a_host_has_one_of_its_name_and_namespace() {
+        assert_eq!(game("").host(), "web.fun.mygame.io");
+        assert_eq!(game("2048.example.com").host(), "2048.example.com");
+    }
 }

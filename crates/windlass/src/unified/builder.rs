@@ -171,9 +171,9 @@ impl<B: Blueprint> Unified<B> {
             .watches::<B::Owner>()
             .status::<B::Owner>()
             .owns::<B::Owner>()
-            .finalizes::<B::Owner>()
             .events()
             .and(kinds.access());
+        let access = if B::FINALIZES { access.finalizes::<B::Owner>() } else { access };
         let access = if kinds.has_content() { access.certificates(&self.key_place()) } else { access };
         if kinds.makes_pods() { access.watches::<k8s_openapi::api::core::v1::Pod>() } else { access }
     }

@@ -65,8 +65,9 @@ impl<B: Blueprint> Machine<B> {
         }
         if owner.is_paused() {
             let said = format!("paused by the annotation {}: take it away to go on", ask::PAUSED);
-            let own = self.own_status(full.object(), owner, None);
-            self.tell(owner, &Verdict::stopped(Reason::Paused, said), false, owner.generated(), own).await?;
+            let verdict = Verdict::stopped(Reason::Paused, said);
+            let own = self.own_status(full.object(), owner, None, &verdict);
+            self.tell(owner, &verdict, false, owner.generated(), own).await?;
             return Ok(Outcome::Done);
         }
         self.hold(full).await?;
@@ -74,7 +75,7 @@ impl<B: Blueprint> Machine<B> {
             Ok(drawing) => drawing,
             Err(error) => {
                 let verdict = Verdict::stopped(Reason::DrawFailed, error.to_string());
-                let own = self.own_status(full.object(), owner, None);
+                let own = self.own_status(full.object(), owner, None, &verdict);
                 self.tell(owner, &verdict, false, owner.generated(), own).await?;
                 return Ok(Outcome::Done);
             }
@@ -92,7 +93,7 @@ impl<B: Blueprint> Machine<B> {
         let pruned =
             if drawing.whole { self.prune(owner, &drawing.drawn, &mut verdict).await } else { Ok(false) };
         let complete = *pruned.as_ref().unwrap_or(&false);
-        let own = self.own_status(full.object(), owner, Some(&report));
+        let own = self.own_status(full.object(), owner, Some(&report), &verdict);
         let generated = visitor.generated.into_inner();
         let hold_back = self.hold_back(owner, &verdict);
         if hold_back.is_none() {
@@ -136,7 +137,7 @@ impl<B: Blueprint> Machine<B> {
 
     /// What only a finalizer can clean up must not be begun without one.
     fn needs_finalizer(&self, object: &B::Owner, owner: &OwnerView, drawn: &Drawn) -> Result<(), DrawError> {
-        if self.blueprint.ordered_deletion(object) {
+        if self.finalizes(object) {
             return Ok(());
         }
         let why = drawn.nodes().find_map(|node| match &node.draft.verb {
@@ -152,14 +153,20 @@ impl<B: Blueprint> Machine<B> {
                 }),
         });
         match why {
-            Some(why) => Err(DrawError::new(format!("{why}: let Blueprint::ordered_deletion be true"))),
+            Some(why) => Err(DrawError::new(format!(
+                "{why}: let Blueprint::FINALIZES and Blueprint::ordered_deletion be true"
+            ))),
             None => Ok(()),
         }
     }
 
+    fn finalizes(&self, object: &B::Owner) -> bool {
+        B::FINALIZES && self.blueprint.ordered_deletion(object)
+    }
+
     /// Puts the finalizer on the owner before anything is done that needs it.
     async fn hold(&self, full: &Full<B::Owner>) -> Result<(), Error> {
-        if !self.blueprint.ordered_deletion(full.object()) {
+        if !self.finalizes(full.object()) {
             return Ok(());
         }
         let Some(patch) = finalizers::addition(Resource::meta(full.object()), FINALIZER)? else {
@@ -246,13 +253,16 @@ impl<B: Blueprint> Machine<B> {
         self.first_status.checked_sub(since).filter(|left| !left.is_zero())
     }
 
+    /// The kind's own fields. They are part of every status that is written: what an apply leaves out, it takes away.
     pub(super) fn own_status(
         &self,
         object: &B::Owner,
         owner: &OwnerView,
         report: Option<&Told>,
+        verdict: &Verdict,
     ) -> Option<serde_json::Value> {
-        self.blueprint.status(object, &Seen { report, kinds: &self.kinds, namespace: owner.namespace() })
+        let seen = Seen { report, failed: verdict.failed, kinds: &self.kinds, namespace: owner.namespace() };
+        self.blueprint.status(object, &seen)
     }
 }
 

@@ -39,9 +39,9 @@ impl<B: Blueprint> Machine<B> {
                     "deleting, but the plan cannot be drawn: {error}. Mend that; or, if nothing outside of the cluster has to be \
                      undone, take the finalizer {FINALIZER} away"
                 );
-                let own = self.own_status(full.object(), owner, None);
-                self.tell(owner, &Verdict::stopped(Reason::Deleting, said), false, owner.generated(), own)
-                    .await?;
+                let verdict = Verdict::stopped(Reason::Deleting, said);
+                let own = self.own_status(full.object(), owner, None, &verdict);
+                self.tell(owner, &verdict, false, owner.generated(), own).await?;
                 return Ok(Outcome::Done);
             }
         };
@@ -66,7 +66,8 @@ impl<B: Blueprint> Machine<B> {
         if let Some(wait) = self.hold_back(owner, &verdict) {
             return Ok(soonest(outcome_of(&report)?, wait));
         }
-        let own = self.own_status(full.object(), owner, None);
+        // Of a plan that goes, ready means gone: nothing is told of it as if it were there.
+        let own = self.own_status(full.object(), owner, None, &verdict);
         self.tell(owner, &verdict, false, owner.generated(), own).await?;
         outcome_of(&report)
     }

@@ -2,19 +2,17 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
+use example_support::{Program, install, rights};
 use foo::api::{Foo, FooSpec};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{Api, PostParams};
-use serde_json::{Value, json};
+use serde_json::json;
 use windlass_operator::manifests::{Install, Manifests};
 use windlass_testenv::{Options, TestEnv, eventually, or_not_run};
-
-use crate::program::Program;
 
 const HOME: &str = "sample-controller-system";
 
@@ -33,33 +31,13 @@ fn the_manifests_that_are_checked_in_are_up_to_date() -> Result<()> {
     Ok(())
 }
 
-/// Applies a document as it is written, so that the server's own reader of YAML has a say too.
-async fn apply(client: &kube::Client, text: &str) -> Result<Value> {
-    let object: Value = serde_saphyr::from_str(text)?;
-    let (api_version, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
-    let root = if api_version == "v1" { "api".to_owned() } else { "apis".to_owned() };
-    let plural = format!("{}s", kind.to_lowercase());
-    let place = object["metadata"]["namespace"]
-        .as_str()
-        .map(|name| format!("namespaces/{name}/"))
-        .unwrap_or_default();
-    let name = object["metadata"]["name"].as_str().context("no name")?;
-    let path = format!(
-        "/{root}/{api_version}/{place}{plural}/{name}?fieldManager=user&force=true&fieldValidation=Strict"
-    );
-    let request = http::Request::patch(&path)
-        .header("content-type", "application/apply-patch+yaml")
-        .body(text.as_bytes().to_vec())?;
-    client.request(request).await.with_context(|| format!("{path}\n{text}"))
-}
-
 /// The operator's Deployment, on a cluster of its own: everything as it is checked in.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_manifests_apply_and_grant_exactly_what_the_program_needs() -> Result<()> {
     let env = or_not_run!(TestEnv::private(Options::private()).await);
     let client = env.client();
     for document in manifests()?.stream().split("---\n") {
-        apply(&client, document).await?;
+        install::apply(&client, document).await?;
     }
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), HOME);
     let deployment = eventually("its Pod to pass the restricted standard, and run", || async {
@@ -84,11 +62,11 @@ async fn the_manifests_apply_and_grant_exactly_what_the_program_needs() -> Resul
     let args: Vec<&str> = args.iter().filter(ours).map(String::as_str).collect();
     let directory = tempfile::tempdir()?;
     let kubeconfig = directory.path().join("kubeconfig");
-    std::fs::write(&kubeconfig, account_config(&env, HOME, "sample-controller").await?)?;
+    std::fs::write(&kubeconfig, install::account_config(&env, HOME, "sample-controller").await?)?;
     let log = env.requests()?;
     let mark = log.mark()?;
-    let program = Program::start(&kubeconfig, &args, &[("POD_NAMESPACE", HOME)])?;
-    program.ready().await?;
+    let program = Program::start(env!("CARGO_BIN_EXE_foo"), &kubeconfig, &args, &[("POD_NAMESPACE", HOME)])?;
+    program.ready("foo").await?;
 
     let shop = serde_json::from_value(json!({"metadata": {"name": "shop"}}))?;
     Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &shop).await?;
@@ -116,59 +94,7 @@ async fn the_manifests_apply_and_grant_exactly_what_the_program_needs() -> Resul
     let requests = log.since(mark)?.by_user(&format!("system:serviceaccount:{HOME}:sample-controller"));
     assert!(requests.code(403).is_empty(), "a right is missing: {requests}");
     assert!(requests.resource("leases").verb("patch").count() > 0, "{requests}");
-    unused_rights(&requests)
-}
-
-/// Every right that is granted was used, watches and their lists aside: they come as three, whichever of them the server takes.
-fn unused_rights(requests: &windlass_testenv::Requests) -> Result<()> {
-    let text = manifests()?.stream();
-    let objects: Vec<Value> = serde_saphyr::from_multiple(&text)?;
-    let for_users = |object: &Value| {
-        object["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-edit"].is_string()
-    };
-    let ours = |object: &&Value| !for_users(object);
-    for rule in objects.iter().filter(ours).filter_map(|object| object["rules"].as_array()).flatten() {
-        for resource in rule["resources"].as_array().unwrap() {
-            let resource = resource.as_str().unwrap();
-            // Checked by the admission of blockOwnerDeletion, which asks for nothing in the audit log.
-            if resource.ends_with("/finalizers") {
-                continue;
-            }
-            for verb in rule["verbs"].as_array().unwrap().iter().filter_map(Value::as_str) {
-                let used = requests.iter().any(|request| {
-                    let slash = if request.subresource.is_empty() { "" } else { "/" };
-                    let asked = format!("{}{slash}{}", request.resource, request.subresource);
-                    // An apply that creates is a patch that needs `create` as well.
-                    asked == resource && (request.verb == verb || (verb == "create" && request.code == 201))
-                });
-                let of_a_watch = matches!(verb, "get" | "list" | "watch");
-                // A series of events is counted up only after a pause.
-                let rare = resource == "events" && verb == "patch";
-                assert!(
-                    used || of_a_watch || rare,
-                    "{verb} of {resource} is granted and was not used: {requests}"
-                );
-            }
-        }
-    }
+    let unused = rights::unused(&manifests()?, &requests)?;
+    assert!(unused.is_empty(), "{unused:?} is granted and was not used: {requests}");
     Ok(())
-}
-
-/// A kubeconfig with a token of this account.
-async fn account_config(env: &TestEnv, namespace: &str, account: &str) -> Result<String> {
-    let request = TokenRequest {
-        spec: Some(TokenRequestSpec { expiration_seconds: Some(3600), ..TokenRequestSpec::default() }),
-        ..TokenRequest::default()
-    };
-    let accounts: Api<ServiceAccount> = Api::namespaced(env.client(), namespace);
-    let answer = accounts.create_token_request(account, &PostParams::default(), &request).await?;
-    let token = answer.status.map(|status| status.token).context("no token")?;
-    let facts = env.facts("a certificate authority")?;
-    Ok(json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "account",
-        "clusters": [{"name": "c", "cluster": {"server": facts.server, "certificate-authority": facts.pki.join("ca.crt")}}],
-        "users": [{"name": "u", "user": {"token": token}}],
-        "contexts": [{"name": "account", "context": {"cluster": "c", "user": "u"}}],
-    })
-    .to_string())
 }

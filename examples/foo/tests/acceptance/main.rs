@@ -11,5 +11,4 @@ mod converges;
 mod creates;
 mod deploy;
 mod many;
-mod program;
 mod world;

@@ -1,14 +1,15 @@
 //! What many Foos cost: requests, counted by the API server, and memory.
 
 use anyhow::Result;
+use example_support::Program;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::api::ListParams;
 use windlass_testenv::{TestEnv, eventually, or_not_run};
 
-use crate::program::Program;
 use crate::world::{World, spec};
 
 const FOOS: usize = 500;
+const PROGRAM: &str = env!("CARGO_BIN_EXE_foo");
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_foos_cost_four_requests_each_and_then_none() -> Result<()> {
@@ -20,8 +21,8 @@ async fn many_foos_cost_four_requests_each_and_then_none() -> Result<()> {
     let arguments = ["-n", world.namespace.name()];
 
     let mark = world.mark()?;
-    let program = Program::start(&kubeconfig, &arguments, &[])?;
-    program.ready().await?;
+    let program = Program::start(PROGRAM, &kubeconfig, &arguments, &[])?;
+    program.ready("foo").await?;
     let names: Vec<String> = (0..FOOS).map(|number| format!("foo-{number}")).collect();
     let created = stream::iter(&names).map(|name| world.create(name, spec(name, 1))).buffer_unordered(16);
     created.try_for_each(|_| async { Ok(()) }).await?;
@@ -55,8 +56,8 @@ async fn many_foos_cost_four_requests_each_and_then_none() -> Result<()> {
     program.stop()?;
 
     let mark = world.mark()?;
-    let again = Program::start(&kubeconfig, &arguments, &[])?;
-    again.ready().await?;
+    let again = Program::start(PROGRAM, &kubeconfig, &arguments, &[])?;
+    again.ready("foo").await?;
     again.idle_after(FOOS as u64).await?;
     let requests = world.requests(mark)?;
     println!("the same again, after a restart: {requests}");

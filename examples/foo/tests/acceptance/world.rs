@@ -1,18 +1,15 @@
 //! A namespace with a sample controller in it.
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
+use example_support::{Running, rights};
 use foo::api::{Foo, FooSpec};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ResourceQuota;
 use k8s_openapi::api::events::v1::Event;
-use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
 use windlass_operator::Settings;
 use windlass_operator::manifests::{Install, Manifests};
-use windlass_runtime::manager::{ManagerError, Readiness, Stop, Stopper};
-use windlass_runtime::metrics::Metrics;
 use windlass_testenv::{Mark, Requests, Rules, TestEnv, TestNamespace, TestUser, eventually};
 
 /// A namespace, and an account that may do in it exactly what the manifests grant.
@@ -23,14 +20,6 @@ pub(crate) struct World {
     pub(crate) foos: Api<Foo>,
     pub(crate) deployments: Api<Deployment>,
     begun: Mark,
-}
-
-/// An operator at work.
-pub(crate) struct Running {
-    readiness: Readiness,
-    pub(crate) metrics: Metrics,
-    stopper: Stopper,
-    task: JoinHandle<Result<(), ManagerError>>,
 }
 
 impl World {
@@ -49,8 +38,9 @@ impl World {
     }
 
     pub(crate) async fn operator_with(&self, config: kube::Config) -> Result<Running> {
-        let running = Running::start(config, &Settings::default().in_namespaces([self.namespace.name()]))?;
-        running.ready().await?;
+        let settings = Settings::default().in_namespaces([self.namespace.name()]);
+        let running = Running::start(&foo::operator(), config, &settings)?;
+        running.ready("foo").await?;
         Ok(running)
     }
 
@@ -181,55 +171,12 @@ impl World {
 fn rights(namespace: &str) -> Result<Rules> {
     let operator = foo::operator();
     let manifests = Manifests::of(&operator, &Install::of(&operator).namespace(namespace).namespaced())?;
-    let (_, text) = manifests.files().find(|(name, _)| *name == "rbac.yaml").context("no rbac.yaml")?;
-    let objects: Vec<Value> = serde_saphyr::from_multiple(text)?;
+    let cluster_wide = |object: &Value| object["kind"] == "ClusterRole";
     ensure!(
-        !objects.iter().any(|object| object["kind"] == "ClusterRole"),
+        !rights::file(&manifests, "rbac.yaml")?.iter().any(cluster_wide),
         "nothing that it touches is cluster-wide"
     );
-    let role = objects.iter().find(|object| object["kind"] == "Role").context("no Role")?;
-    let rules: Vec<PolicyRule> = serde_json::from_value(role["rules"].clone())?;
-    Ok(rules.into_iter().fold(Rules::default(), Rules::in_namespace))
-}
-
-impl Running {
-    pub(crate) fn start(config: kube::Config, settings: &Settings) -> Result<Self> {
-        let process = foo::operator().assemble(config, settings)?;
-        let (readiness, metrics) = (process.readiness().clone(), process.metrics().clone());
-        let (stopper, stop) = Stop::pair();
-        Ok(Self { readiness, metrics, stopper, task: tokio::spawn(process.run_until(stop)) })
-    }
-
-    pub(crate) async fn ready(&self) -> Result<()> {
-        let ready = eventually("the operator is ready, and its controller works", || async {
-            let report = self.readiness.report().to_string();
-            let works = report.contains("[+] controller foo\n");
-            if works && self.readiness.report().is_ready() { Ok(()) } else { Err(report) }
-        });
-        Ok(ready.await?)
-    }
-
-    pub(crate) fn report(&self) -> String {
-        self.readiness.report().to_string()
-    }
-
-    /// The sum of all samples whose lines begin so.
-    pub(crate) fn metric(&self, start: &str) -> u64 {
-        sum(&self.metrics.encode(), start)
-    }
-
-    /// Waits until at least so many reconciles have ended, and none is queued or under way.
-    pub(crate) async fn idle_after(&self, reconciles: u64) -> Result<()> {
-        let idle = eventually(format!("{reconciles} reconciles, and then peace"), || async {
-            is_idle(&self.metrics.encode(), reconciles)
-        });
-        Ok(idle.await?)
-    }
-
-    pub(crate) async fn stop(self) -> Result<()> {
-        self.stopper.request();
-        Ok(self.task.await??)
-    }
+    rights::granted(&manifests)
 }
 
 pub(crate) fn spec(deployment: &str, replicas: impl Into<Option<i32>>) -> FooSpec {
@@ -246,19 +193,4 @@ pub(crate) fn image(deployment: &Deployment) -> Option<&str> {
 
 pub(crate) fn uid(deployment: &Deployment) -> Option<&String> {
     deployment.metadata.uid.as_ref()
-}
-
-/// The sum of all counts whose lines begin so.
-pub(crate) fn sum(metrics: &str, start: &str) -> u64 {
-    let lines = metrics.lines().filter(|line| line.starts_with(start));
-    // Counts, be they written as 3 or as 3.0.
-    let count = |line: &str| line.trim().rsplit_once(' ')?.1.split('.').next()?.parse::<u64>().ok();
-    lines.filter_map(count).sum()
-}
-
-/// Whether at least so many reconciles have ended, and none is queued or under way.
-pub(crate) fn is_idle(metrics: &str, reconciles: u64) -> Result<(), String> {
-    let done = sum(metrics, "controller_runtime_reconcile_total");
-    let waiting = sum(metrics, "workqueue_depth") + sum(metrics, "controller_runtime_active_workers");
-    if done >= reconciles && waiting == 0 { Ok(()) } else { Err(format!("{done} done, {waiting} waiting")) }
 }

@@ -1,0 +1,39 @@
+//! Reading metrics.
+
+/// The sum of all counts whose lines begin so.
+pub fn sum(metrics: &str, start: &str) -> u64 {
+    let lines = metrics.lines().filter(|line| line.starts_with(start));
+    // Counts, be they written as 3 or as 3.0.
+    let count = |line: &str| line.trim().rsplit_once(' ')?.1.split('.').next()?.parse::<u64>().ok();
+    lines.filter_map(count).sum()
+}
+
+/// Whether at least so many reconciles have ended, and none is queued or under way.
+pub(crate) fn is_idle(metrics: &str, reconciles: u64) -> Result<(), String> {
+    let done = sum(metrics, "controller_runtime_reconcile_total");
+    let waiting = sum(metrics, "workqueue_depth") + sum(metrics, "controller_runtime_active_workers");
+    if done >= reconciles && waiting == 0 { Ok(()) } else { Err(format!("{done} done, {waiting} waiting")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const METRICS: &str = "# TYPE depth gauge\ndepth{queue=\"a\"} 3\ndepth{queue=\"b\"} 4.0\ndeep 9\n";
+
+    #[test]
+    fn counts_are_added_up_however_they_are_written() {
+        assert_eq!(
+            (sum(METRICS, "depth"), sum(METRICS, "depth{queue=\"b\"}"), sum(METRICS, "none")),
+            (7, 4, 0)
+        );
+    }
+
+    #[test]
+    fn idle_is_when_enough_was_done_and_nothing_waits() {
+        let metrics =
+            "controller_runtime_reconcile_total{result=\"success\"} 2\nworkqueue_depth{name=\"x\"} 0\n";
+        assert_eq!((is_idle(metrics, 2), is_idle(metrics, 3).is_err()), (Ok(()), true));
+        assert!(is_idle(&metrics.replace("} 0", "} 1"), 2).is_err());
+    }
+}

@@ -1,0 +1,66 @@
+//! What manifests grant, and whether it is what an operator uses.
+
+use anyhow::{Context as _, Result, bail};
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use serde_json::Value;
+use windlass_operator::manifests::Manifests;
+use windlass_testenv::{Requests, Rules};
+
+/// The objects in one of the files.
+pub fn file(manifests: &Manifests, name: &str) -> Result<Vec<Value>> {
+    let (_, text) =
+        manifests.files().find(|(file, _)| *file == name).with_context(|| format!("no {name}"))?;
+    Ok(serde_saphyr::from_multiple(text)?)
+}
+
+/// What an installation in one namespace grants, for a test's user there.
+pub fn granted(manifests: &Manifests) -> Result<Rules> {
+    let mut granted = Rules::default();
+    for object in file(manifests, "rbac.yaml")? {
+        let rules: Vec<PolicyRule> = serde_json::from_value(object["rules"].clone()).unwrap_or_default();
+        for rule in rules {
+            granted = match object["kind"].as_str() {
+                Some("ClusterRole") => granted.cluster_wide(rule),
+                Some("Role") => granted.in_namespace(rule),
+                other => bail!("{other:?} has rules"),
+            };
+        }
+    }
+    Ok(granted)
+}
+
+/// The rights that were granted and not used, one line each.
+///
+/// Not counted are watches and their lists (they come as three, whichever of them the server takes), the rare patch that counts a
+/// series of events up, and finalizers: admission checks that right, and asks for nothing that the audit log has.
+pub fn unused(manifests: &Manifests, requests: &Requests) -> Result<Vec<String>> {
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&manifests.stream())?;
+    let for_users = |object: &Value| {
+        object["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-edit"].is_string()
+    };
+    let used = |resource: &str, verb: &str| {
+        requests.iter().any(|request| {
+            let slash = if request.subresource.is_empty() { "" } else { "/" };
+            let asked = format!("{}{slash}{}", request.resource, request.subresource);
+            // An apply that creates is a patch that needs `create` as well.
+            asked == resource && (request.verb == verb || (verb == "create" && request.code == 201))
+        })
+    };
+    let mut unused = Vec::new();
+    for rule in objects.iter().filter(|object| !for_users(object)).flat_map(|object| list(&object["rules"])) {
+        for resource in list(&rule["resources"]).filter_map(Value::as_str) {
+            for verb in list(&rule["verbs"]).filter_map(Value::as_str) {
+                let of_a_watch = matches!(verb, "get" | "list" | "watch");
+                let rare = resource.ends_with("/finalizers") || (resource == "events" && verb == "patch");
+                if !of_a_watch && !rare && !used(resource, verb) {
+                    unused.push(format!("{verb} of {resource}"));
+                }
+            }
+        }
+    }
+    Ok(unused)
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
