@@ -159,17 +159,15 @@ async fn an_operator_that_is_killed_again_and_again_ends_the_same() -> Result<()
     let mark = corner.mark()?;
     corner.namespace.api::<Secret>().create(&PostParams::default(), &password("first")).await?;
     corner.namespace.api::<Shop>().create(&PostParams::default(), &shop("one", "shop:1")).await?;
-    for (kind, start) in [
-        ("Secret", "one-key"),
-        ("StatefulSet", "one-db"),
-        ("Job", "one-migrate-"),
-        ("Deployment", "one-web"),
-    ] {
+    for (kind, start) in
+        [("Secret", "one-key"), ("StatefulSet", "one-db"), ("Job", "one-migrate-"), ("Deployment", "one-web")]
+    {
         let operator = Operator::start(corner.user.config(), corner.namespace.name(), shops.clone())?;
         eventually(format!("there is a {kind}"), || async {
             let all = corner.objects(kind).list(&kube::api::ListParams::default()).await;
             let all = all.map_err(|error| error.to_string())?;
-            let found = all.iter().any(|one| one.metadata.name.as_deref().is_some_and(|n| n.starts_with(start)));
+            let found =
+                all.iter().any(|one| one.metadata.name.as_deref().is_some_and(|n| n.starts_with(start)));
             if found { Ok(()) } else { Err("not yet".to_owned()) }
         })
         .await?;
