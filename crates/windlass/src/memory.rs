@@ -258,10 +258,10 @@ mod tests {
     async fn a_write_that_failed_is_no_part_of_a_fight() {
         let memory = Memory::default();
         for _ in 0..10 {
-            assert_eq!(memory.may_write(&key(), UID, "n", "a", 3), Leave::Granted);
+            assert_eq!(memory.may_write(&key(), UID, "n", "a", "a", 3), Leave::Granted);
             memory.not_written(&key(), UID, "n");
         }
-        assert_eq!(memory.may_write(&key(), UID, "n", "a", 3), Leave::Granted);
+        assert_eq!(memory.may_write(&key(), UID, "n", "a", "a", 3), Leave::Granted);
     }
 
     #[tokio::test(start_paused = true)]
