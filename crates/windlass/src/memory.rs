@@ -127,8 +127,12 @@ impl Memory {
                 .filter(|refusal| refusal.attempt == attempt)
                 .map_or(0, |refusal| refusal.times)
                 + 1;
-            node.refusal =
-                Some(Refusal { attempt: attempt.to_owned(), error: error.clone(), times, at: Instant::now() });
+            node.refusal = Some(Refusal {
+                attempt: attempt.to_owned(),
+                error: error.clone(),
+                times,
+                at: Instant::now(),
+            });
             times
         })
     }
@@ -220,7 +224,11 @@ mod tests {
         assert!(matches!(memory.may_write(&key(), UID, "n", "a", "a", 3), Leave::Fight(_, true)));
         assert!(matches!(memory.may_write(&key(), UID, "n", "a", "a", 3), Leave::Fight(_, false)));
         assert_eq!(memory.may_write(&key(), UID, "other", "a", "a", 3), Leave::Granted);
-        assert_eq!(memory.may_write(&key(), UID, "n", "b", "b", 3), Leave::Granted, "other content is no fight");
+        assert_eq!(
+            memory.may_write(&key(), UID, "n", "b", "b", 3),
+            Leave::Granted,
+            "other content is no fight"
+        );
         tokio::time::advance(REFILL).await;
         assert_eq!(memory.may_write(&key(), UID, "n", "b", "b", 3), Leave::Granted);
     }

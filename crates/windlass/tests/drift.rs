@@ -86,17 +86,14 @@ fn drifts() -> Vec<Row> {
     let web = |name, change| row(name, WEB, change);
     vec![
         web("image", Change::Strategic(main_container(&json!({"image": "web:hotfix"})))),
-        web(
-            "env changed",
-            Change::Strategic(main_container(&json!({"env": [{"name": "A", "value": "9"}]}))),
-        ),
+        web("env changed", Change::Strategic(main_container(&json!({"env": [{"name": "A", "value": "9"}]})))),
         Row {
             name: "env removed, with one of theirs beside it",
             object: WEB,
-            beside: Some(Change::Strategic(main_container(&json!({"env": [{"name": "THEIRS", "value": "x"}]})))),
-            change: Change::Strategic(main_container(
-                &json!({"env": [{"$patch": "delete", "name": "B"}]}),
-            )),
+            beside: Some(Change::Strategic(main_container(
+                &json!({"env": [{"name": "THEIRS", "value": "x"}]}),
+            ))),
+            change: Change::Strategic(main_container(&json!({"env": [{"$patch": "delete", "name": "B"}]}))),
         },
         web("label", Change::Strategic(json!({"metadata": {"labels": {"team": "theirs"}}}))),
         Row {
@@ -115,17 +112,18 @@ fn drifts() -> Vec<Row> {
             Change::Merge(json!({"metadata": {"annotations": {windlass::names::mark::DIGEST: null}}})),
         ),
         web("scale", Change::Scale(2)),
-        web(
-            "quantity",
-            Change::Strategic(main_container(&json!({"resources": {"limits": {"cpu": "2"}}}))),
-        ),
+        web("quantity", Change::Strategic(main_container(&json!({"resources": {"limits": {"cpu": "2"}}})))),
         web(
             "bool",
-            Change::Strategic(json!({"spec": {"template": {"spec": {"automountServiceAccountToken": true}}}})),
+            Change::Strategic(
+                json!({"spec": {"template": {"spec": {"automountServiceAccountToken": true}}}}),
+            ),
         ),
         web(
             "element of an atomic list",
-            Change::Json(json!([{"op": "replace", "path": "/spec/template/spec/containers/0/args/1", "value": "three"}])),
+            Change::Json(
+                json!([{"op": "replace", "path": "/spec/template/spec/containers/0/args/1", "value": "three"}]),
+            ),
         ),
         row(
             "element of an atomic list with defaults in it",
@@ -147,7 +145,11 @@ fn drifts() -> Vec<Row> {
             change: Change::Json(json!([{"op": "remove", "path": "/metadata/finalizers/0"}])),
         },
         row("zero value", SETTINGS, Change::Merge(json!({"data": {"b": "x"}}))),
-        row("owner reference", SETTINGS, Change::Json(json!([{"op": "remove", "path": "/metadata/ownerReferences"}]))),
+        row(
+            "owner reference",
+            SETTINGS,
+            Change::Json(json!([{"op": "remove", "path": "/metadata/ownerReferences"}])),
+        ),
         web(
             "the whole object",
             Change::Put(|web| {
@@ -158,9 +160,11 @@ fn drifts() -> Vec<Row> {
         ),
         web(
             "client-side apply",
-            Change::Strategic(json!({"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"},
+            Change::Strategic(
+                json!({"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"},
                 "labels": {"team": "theirs"}},
-                "spec": {"replicas": 0, "template": {"spec": {"containers": [{"name": "main", "image": "web:csa"}]}}}})),
+                "spec": {"replicas": 0, "template": {"spec": {"containers": [{"name": "main", "image": "web:csa"}]}}}}),
+            ),
         ),
         web("managed fields cleared", Change::Merge(json!({"metadata": {"managedFields": [{}]}}))),
         web("deleted", Change::Delete),
@@ -190,8 +194,7 @@ async fn make(corner: &Corner, object: (&str, &str, &str), change: &Change) -> R
                 let mut live = serde_json::to_value(live).map_err(|error| error.to_string())?;
                 edit(&mut live);
                 let live = serde_json::from_value(live).map_err(|error| error.to_string())?;
-                let params =
-                    PostParams { field_manager: Some("somebody".into()), ..PostParams::default() };
+                let params = PostParams { field_manager: Some("somebody".into()), ..PostParams::default() };
                 api.replace(name, &params, &live).await.map_err(|error| error.to_string())
             })
             .await?;
@@ -224,9 +227,10 @@ fn decided(mut object: Value) -> Value {
 /// The applies of an object since that were accepted.
 fn applies(corner: &Corner, mark: Mark, kind: &str, name: &str) -> Result<usize> {
     let plural = format!("{}s", kind.to_lowercase());
-    let accepted = corner.requests_since(mark)?.writes().filter(|request| {
-        request.resource == plural && request.name == name && request.code < 300
-    });
+    let accepted = corner
+        .requests_since(mark)?
+        .writes()
+        .filter(|request| request.resource == plural && request.name == name && request.code < 300);
     assert!(accepted.iter().all(|request| request.verb == "patch"), "{accepted}");
     Ok(accepted.count())
 }
@@ -256,7 +260,11 @@ async fn whatever_others_change_is_changed_back_with_one_apply() -> Result<()> {
         let repaired = within(PATIENCE, format!("{name} is repaired"), || async {
             let now = seen(&corner, object).await.map_err(|error| error.to_string())?;
             let applies = applies(&corner, mark, object.1, object.2).map_err(|error| error.to_string())?;
-            if now == before && applies > 0 { Ok(()) } else { Err(format!("{applies} applies, {now}\nwas {before}")) }
+            if now == before && applies > 0 {
+                Ok(())
+            } else {
+                Err(format!("{applies} applies, {now}\nwas {before}"))
+            }
         })
         .await;
         if let Err(error) = repaired {
@@ -274,7 +282,10 @@ async fn whatever_others_change_is_changed_back_with_one_apply() -> Result<()> {
     println!("{rows} drifts, {} not repaired with one apply", failed.len());
     assert!(failed.is_empty(), "{}", failed.join("\n"));
     operator.stop().await?;
-    corner.objects("v1", "ConfigMap").patch("settings", &PatchParams::default(), &Patch::Merge(json!({"metadata": {"finalizers": null}}))).await?;
+    corner
+        .objects("v1", "ConfigMap")
+        .patch("settings", &PatchParams::default(), &Patch::Merge(json!({"metadata": {"finalizers": null}})))
+        .await?;
     Ok(())
 }
 
@@ -289,19 +300,31 @@ async fn what_others_add_beside_ours_is_left_alone() -> Result<()> {
     let canary = ("apps/v1", "Deployment", "canary");
     let elastic = ("apps/v1", "Deployment", "elastic");
     let additions = [
-        ("an env var", WEB, Change::Strategic(main_container(&json!({"env": [{"name": "C", "value": "3"}]})))),
+        (
+            "an env var",
+            WEB,
+            Change::Strategic(main_container(&json!({"env": [{"name": "C", "value": "3"}]}))),
+        ),
         (
             "a sidecar",
             WEB,
-            Change::Strategic(json!({"spec": {"template": {"spec": {"containers": [{"name": "sidecar", "image": "proxy:1"}]}}}})),
+            Change::Strategic(
+                json!({"spec": {"template": {"spec": {"containers": [{"name": "sidecar", "image": "proxy:1"}]}}}}),
+            ),
         ),
         ("an annotation", WEB, Change::Merge(json!({"metadata": {"annotations": {"theirs": "x"}}}))),
         ("a label", WEB, Change::Merge(json!({"metadata": {"labels": {"theirs": "x"}}}))),
-        ("a field inside of one of ours", WEB, Change::Strategic(main_container(&json!({"resources": {"limits": {"memory": "1Gi"}}})))),
+        (
+            "a field inside of one of ours",
+            WEB,
+            Change::Strategic(main_container(&json!({"resources": {"limits": {"memory": "1Gi"}}}))),
+        ),
         (
             "a restart by annotation of the pods",
             WEB,
-            Change::Merge(json!({"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}}})),
+            Change::Merge(
+                json!({"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}}}),
+            ),
         ),
         ("replicas that the plan does not set", elastic, Change::Scale(3)),
     ];
@@ -354,7 +377,12 @@ async fn a_new_release_of_the_operator_rolls_out_with_one_apply_for_each_object(
     writes.sort();
     assert_eq!(
         writes,
-        ["patch deployments canary", "patch deployments elastic", "patch deployments web", "patch gadgets gadget"]
+        [
+            "patch deployments canary",
+            "patch deployments elastic",
+            "patch deployments web",
+            "patch gadgets gadget"
+        ]
     );
     let web = corner.objects(WEB.0, WEB.1).get(WEB.2).await?;
     assert_eq!(web.metadata.labels.unwrap()["release"], "2");

@@ -41,7 +41,11 @@ async fn many_converged_owners_cost_no_request_and_a_restart_costs_lists_only() 
     };
     futures::stream::iter(0..OWNERS).map(create).buffer_unordered(16).try_collect::<Vec<_>>().await?;
     converged(&api).await?;
-    println!("{OWNERS} owners of 12 nodes came up in {:?}: {}", began.elapsed(), corner.requests_since(mark)?);
+    println!(
+        "{OWNERS} owners of 12 nodes came up in {:?}: {}",
+        began.elapsed(),
+        corner.requests_since(mark)?
+    );
 
     let mark = corner.mark()?;
     tokio::time::sleep(WINDOW).await;
@@ -56,8 +60,12 @@ async fn many_converged_owners_cost_no_request_and_a_restart_costs_lists_only() 
     let operator = corner.operate(Unified::of(shops)).await?;
     let visited = |result: &str| {
         let lines = operator.metrics.encode();
-        let of = |line: &&str| line.starts_with("windlass_node_total") && line.contains(&format!("result=\"{result}\""));
-        let count = |line: &str| line.rsplit_once(' ').and_then(|(_, count)| count.parse::<f64>().ok()).unwrap_or(0.0);
+        let of = |line: &&str| {
+            line.starts_with("windlass_node_total") && line.contains(&format!("result=\"{result}\""))
+        };
+        let count = |line: &str| {
+            line.rsplit_once(' ').and_then(|(_, count)| count.parse::<f64>().ok()).unwrap_or(0.0)
+        };
         lines.lines().filter(of).map(count).sum::<f64>()
     };
     #[allow(clippy::cast_precision_loss)] // a few thousand
@@ -92,7 +100,11 @@ async fn converged(api: &Api<Shop>) -> Result<()> {
             status.is_some_and(|status| {
                 status.ready_replicas == Some(2)
                     && status.standard.observed_generation == shop.metadata.generation
-                    && status.standard.conditions.iter().any(|said| said.type_ == "Ready" && said.status == "True")
+                    && status
+                        .standard
+                        .conditions
+                        .iter()
+                        .any(|said| said.type_ == "Ready" && said.status == "True")
             })
         };
         let ready = shops.iter().filter(ready).count();

@@ -56,8 +56,21 @@ async fn the_server_keeps_what_the_contract_rests_on() -> Result<()> {
     assert_eq!(created["data"]["k"], "v", "a version that nothing has creates");
     let again = with(wanted.clone(), "resourceVersion", "1");
     assert_eq!(refusal(apply(&maps, "us", true, &again).await), (409, 0), "and never merges");
+    let gone = with(map("gone", &json!({})), "uid", "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d");
+    assert_eq!(
+        refusal(apply(&maps, "us", true, &gone).await),
+        (409, 0),
+        "a uid that is gone creates nothing"
+    );
     let stranger = with(wanted.clone(), "uid", "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d");
-    assert_eq!(refusal(apply(&maps, "us", true, &stranger).await), (409, 0), "nor into another incarnation");
+    match apply(&maps, "us", true, &stranger).await {
+        Err(kube::Error::Api(status)) => {
+            let fields: Vec<_> = status.details.iter().flat_map(|details| &details.causes).collect();
+            assert_eq!(status.code, 422, "{status:?}");
+            assert!(fields.iter().all(|cause| cause.field == "metadata.uid"), "{status:?}");
+        }
+        other => panic!("another incarnation was written: {other:?}"),
+    }
     let other = map("a", &json!({"k": "theirs"}));
     assert_eq!(refusal(apply(&maps, "them", false, &other).await), (409, 1), "a field conflict has causes");
 
@@ -70,7 +83,11 @@ async fn the_server_keeps_what_the_contract_rests_on() -> Result<()> {
     assert_eq!(entry(&serde_json::to_value(maps.get("a").await?)?, "us"), ours, "what others add is theirs");
     maps.patch("a", &PatchParams::default(), &Patch::Merge(json!({"data": {"k": "x"}}))).await?;
     let after = serde_json::to_value(maps.get("a").await?)?;
-    assert_eq!(entry(&after, "us"), json!({"f:data": {"f:empty": {}}}), "what others change leaves our entry");
+    assert_eq!(
+        entry(&after, "us"),
+        json!({"f:data": {"f:empty": {}}}),
+        "what others change leaves our entry"
+    );
 
     let services = corner.objects("v1", "Service");
     let zeros = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "z"},
@@ -113,7 +130,7 @@ async fn an_object_that_was_replaced_between_our_read_and_our_write_is_not_overw
     corner.bundle("one", vec![Item::of(map("a", &json!({"ours": "1"})))]).await?;
     corner.until::<Bundle>("one", "Ready", "True").await?;
 
-    let patches = Match::verb(Verb::Patch).resource("configmaps").name("a");
+    let patches = Match::verb(Verb::Apply).resource("configmaps").name("a");
     let held = proxy.add(Fault::on(patches).first().then(Action::Hold));
     let items = vec![Item::of(map("a", &json!({"ours": "2"})))];
     corner.respec("one", &BundleSpec { items, ..BundleSpec::default() }).await?;
@@ -164,7 +181,9 @@ async fn without_a_complete_plan_nothing_is_pruned_and_most_of_it_only_if_explai
     corner.ask("one", annotation, generation).await?;
     eventually("both are gone", || async {
         let gone = deletes(mark).map_err(|error| error.to_string())?;
-        if gone == ["delete configmaps b", "delete configmaps c"] || gone == ["delete configmaps c", "delete configmaps b"] {
+        if gone == ["delete configmaps b", "delete configmaps c"]
+            || gone == ["delete configmaps c", "delete configmaps b"]
+        {
             Ok(())
         } else {
             Err(format!("{gone:?}"))
@@ -221,16 +240,23 @@ async fn a_field_that_cannot_be_changed_follows_its_policy() -> Result<()> {
         Item::of(object)
     };
     let binding = |role: &str| {
-        Item::of(json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "rights"},
+        Item::of(
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "rights"},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role},
-            "subjects": [{"kind": "ServiceAccount", "name": "default"}]}))
+            "subjects": [{"kind": "ServiceAccount", "name": "default"}]}),
+        )
     };
     let spec = |selector: &str, service: &str, role: &str| {
         let selector = json!({"selector": {"matchLabels": {"set": "web", "app": selector}}});
         let items = vec![
             workload("StatefulSet", "db", "db", &json!({"serviceName": service})).recreate(),
             binding(role),
-            workload("Deployment", "web", selector["selector"]["matchLabels"]["app"].as_str().unwrap(), &selector),
+            workload(
+                "Deployment",
+                "web",
+                selector["selector"]["matchLabels"]["app"].as_str().unwrap(),
+                &selector,
+            ),
         ];
         BundleSpec { items, ..BundleSpec::default() }
     };
@@ -248,7 +274,9 @@ async fn a_field_that_cannot_be_changed_follows_its_policy() -> Result<()> {
         })
         .await?;
     corner
-        .until_object("rbac.authorization.k8s.io/v1", "RoleBinding", "rights", |rights| rights["roleRef"]["name"] == "two")
+        .until_object("rbac.authorization.k8s.io/v1", "RoleBinding", "rights", |rights| {
+            rights["roleRef"]["name"] == "two"
+        })
         .await?;
     assert_eq!(pods.get("db-0").await?.metadata.uid, pod, "the pod was left in place");
     for _ in 0..2 {

@@ -1,12 +1,12 @@
 //! A kind whose plan is what its spec says, word for word: for tables of objects.
 
+use anyhow::Result;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::autoscaling::v1::HorizontalPodAutoscaler;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service, ServiceAccount};
 use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
-use anyhow::Result;
 use kube::CustomResource;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use schemars::JsonSchema;
