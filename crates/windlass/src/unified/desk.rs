@@ -125,6 +125,12 @@ impl Desk {
     }
 }
 
+/// Whether a write met another incarnation than the one it was meant for. Where there is none at all, that is a conflict; where there
+/// is another, the server says that the uid cannot be changed.
+pub(crate) fn is_another(failure: &Failure) -> bool {
+    matches!(failure, Failure::Invalid(causes) if causes.iter().any(|cause| cause.field == "metadata.uid"))
+}
+
 /// Whether the server refused a write because a field cannot be changed: by the fields that it names, never by its words.
 pub(crate) fn is_immutable(resource: &ResourceType, failure: &Failure) -> bool {
     let Failure::Invalid(causes) = failure else { return false };

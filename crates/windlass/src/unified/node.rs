@@ -13,7 +13,7 @@ use windlass_runtime::events::EventType;
 use windlass_runtime::meta::{Keep, Meta, Uid};
 
 use super::builder::Machine;
-use super::desk::is_immutable;
+use super::desk::{is_another, is_immutable};
 use super::owner::OwnerView;
 use crate::blueprint::Blueprint;
 use crate::desired::Desired;
@@ -308,6 +308,9 @@ impl<B: Blueprint> Visitor<'_, B> {
             }
             Err(error) if is_immutable(&desired.resource, error.failure()) => {
                 self.immutable(node, desired, meta, error).await
+            }
+            Err(error) if is_another(error.failure()) => {
+                Err(conflict("it was replaced by another of its name while we looked"))
             }
             Err(error) => Err(self.refused(node, &attempt, error)),
         }
@@ -622,3 +625,34 @@ fn verb(verb: &Verb) -> &'static str {
 
 /// When a refused content is sent again, at the latest.
 pub(crate) const RETRY: Duration = REFUSAL;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secrecy::DigestKey;
+    use k8s_openapi::api::core::v1::Secret;
+    use windlass_runtime::resource::ResourceType;
+
+    /// A changed value is a write of every object of every installation.
+    #[test]
+    fn the_digests_of_a_fixed_object_never_change() {
+        let uid = "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d";
+        let body = json!({"metadata": {"name": "a", "namespace": "shop", "labels": {label::CONTROLLER: "shop.test", label::OWNER: uid},
+            "annotations": {mark::ORDER: "0"}}, "data": {"k": "dg=="}, "type": null});
+        let secret = Desired::from_value(ResourceType::of::<Secret>(), body, None).unwrap();
+        let content = Digest::of(&secret.body).unwrap();
+        assert_eq!(secrecy::plain(content), "9a2f95de2b8effb768e43de901f12985");
+        assert_eq!(DigestKey::from_bytes(&[7; 32]).digest(content), "60528a91da1d58a8cca9ddf20fcd90bc");
+    }
+
+    /// A changed token restarts every database of every installation.
+    #[test]
+    fn the_token_in_a_pod_template_never_changes() {
+        let body = json!({"metadata": {"name": "a", "namespace": "shop"}, "stringData": {"k": "v"}});
+        let secret = Desired::from_value(ResourceType::of::<Secret>(), body, None).unwrap();
+        let digest = Digest::of(&secret.content()).unwrap().as_bytes().to_vec();
+        let contents = [Content { id: "Secret a".into(), digest }];
+        let stamp = Stamp::next(&DigestKey::from_bytes(&[7; 32]), &contents, None);
+        assert_eq!(stamp.token(), "35f0f43632b7a6f104ed8057310ab833");
+    }
+}
