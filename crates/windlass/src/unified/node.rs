@@ -312,7 +312,37 @@ impl<B: Blueprint> Visitor<'_, B> {
             Err(error) if is_another(error.failure()) => {
                 Err(conflict("it was replaced by another of its name while we looked"))
             }
+            Err(error) if matches!(error.failure(), Failure::Invalid(_)) && is_drift(digest, meta) => {
+                self.make_way(node, desired, &attempt, meta, error, done).await
+            }
             Err(error) => Err(self.refused(node, &attempt, error)),
+        }
+    }
+
+    /// What was right before is refused now, so somebody has put something beside it that cannot be there: it gives way.
+    async fn make_way(
+        &self,
+        node: &Node,
+        desired: &Desired,
+        attempt: &str,
+        meta: &Meta,
+        refusal: ClientError,
+        done: &mut NodeResult,
+    ) -> Result<(), NodeError> {
+        let Some(found) = self.machine.desk.look(&desired.resource, &desired.key).await? else {
+            return Err(conflict("it went while we looked"));
+        };
+        if !self.machine.desk.make_way(desired, &found).await? {
+            return Err(self.refused(node, attempt, refusal));
+        }
+        match self.machine.desk.update(desired, meta.uid, node.draft.conflicts).await {
+            Ok(()) => {
+                tracing::info!(object = ?desired, why = %refusal, "applied, after what was in its way");
+                *done = NodeResult::Applied;
+                self.machine.memory.accepted(&self.owner.key, self.owner.uid, &node.draft.id);
+                Ok(())
+            }
+            Err(error) => Err(self.refused(node, attempt, error)),
         }
     }
 
@@ -374,10 +404,10 @@ impl<B: Blueprint> Visitor<'_, B> {
     /// Remembers what the server would not have.
     fn refused(&self, node: &Node, attempt: &str, error: ClientError) -> NodeError {
         self.machine.memory.not_written(&self.owner.key, self.owner.uid, &node.draft.id);
-        let (internal, invalid) =
-            (*error.failure() == Failure::Internal, matches!(error.failure(), Failure::Invalid(_)));
+        let internal = *error.failure() == Failure::Internal;
+        let final_word = matches!(error.failure(), Failure::Invalid(_) | Failure::FieldConflict(_));
         let error = NodeError::from(error);
-        if !(internal || invalid) {
+        if !(internal || final_word) {
             return error;
         }
         let times =
@@ -586,6 +616,11 @@ fn drift(desired: &Desired, digest: &str, live: &Live) -> Option<String> {
         return Some("it was written in another way".into());
     };
     ownership::lost(&desired.body, &entry.fields).map(|path| format!("somebody changed {path}"))
+}
+
+/// Whether the object has had this very content before.
+fn is_drift(digest: &str, meta: &Meta) -> bool {
+    meta.annotations.get(mark::DIGEST).is_some_and(|known| **known == *digest)
 }
 
 fn mark_of(desired: &Desired) -> String {
