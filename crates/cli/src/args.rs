@@ -23,7 +23,21 @@ pub(crate) enum Command {
     /// The control plane that tests run against
     #[command(subcommand)]
     Testenv(Testenv),
+    /// Make a new project
+    #[command(subcommand)]
+    New(crate::new::New),
+    /// Print what a shell needs to complete commands of this program
+    #[command(after_help = COMPLETIONS)]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
 }
+
+const COMPLETIONS: &str = "Examples:
+  windlass completions bash > ~/.local/share/bash-completion/completions/windlass
+  windlass completions zsh > \"${fpath[1]}/_windlass\"
+  windlass completions fish > ~/.config/fish/completions/windlass.fish";
 
 #[derive(Debug, Args)]
 pub(crate) struct Up {

@@ -1,8 +1,10 @@
 //! The `windlass` program: `up`, `down`, and the test environment behind them.
 
 mod args;
+mod completions;
 mod console;
 mod failure;
+mod new;
 mod testenv;
 mod up;
 
@@ -29,5 +31,10 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Up(up) => up::up(&up),
         Command::Down(down) => up::down(&down),
         Command::Testenv(command) => testenv::run(&command),
+        Command::New(command) => new::run(&command),
+        Command::Completions { shell } => {
+            completions::print(shell);
+            Ok(())
+        }
     }
 }
