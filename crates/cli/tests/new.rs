@@ -197,8 +197,26 @@ fn shells_are_given_completions_of_every_command() {
     assert_fails(&windlass(place.path(), &["completions", "cmd"]), 2, &["cmd", "bash", "zsh", "fish"]);
 }
 
+/// A place for control planes of our own: on the shared one, another checkout may have installed its notion of our kinds.
+struct Planes(tempfile::TempDir);
+
+impl Planes {
+    fn new() -> Self {
+        // Short: sockets are below it.
+        Self(tempfile::Builder::new().prefix("wl").tempdir_in("/tmp").unwrap())
+    }
+}
+
+impl Drop for Planes {
+    fn drop(&mut self) {
+        let mut down = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        // All that are in this place, and no others.
+        let _ = down.args(["down", "--all"]).env("WINDLASS_RUN_DIR", self.0.path()).output();
+    }
+}
+
 /// Cargo, as a user calls it: without what the Cargo that runs this test has told it.
-fn cargo(project: &Path, arguments: &[&str]) -> Output {
+fn cargo(planes: &Planes, project: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_")) {
         if name != "CARGO_HOME" && name != "CARGO_INCREMENTAL" {
@@ -206,6 +224,7 @@ fn cargo(project: &Path, arguments: &[&str]) -> Output {
         }
     }
     command.env_remove("K8S_OPENAPI_ENABLED_VERSION").env_remove("LD_LIBRARY_PATH");
+    command.env("WINDLASS_RUN_DIR", planes.0.path());
     // Shared by all runs: what does not change is built once.
     command.env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("scaffold"));
     command.args(arguments).current_dir(project).stdin(Stdio::null()).output().unwrap()
@@ -228,33 +247,36 @@ fn project(name: &str, kind: &str, more: &[&str]) -> PathBuf {
 }
 
 /// Built and tested as its README says; ends with manifests that are up to date.
-fn works(project: &Path, tests: &[&str]) {
-    let tested = assert_succeeds(&cargo(project, &["test", "--offline", "-j2"]));
-    for test in tests {
-        assert!(tested.contains(&format!("{test} ... ok")), "{test}: {tested}");
+fn works(planes: &Planes, project: &Path, tests: &[&str]) {
+    let test = |more: &[&str]| cargo(planes, project, &[&["test", "--offline", "-j2"], more].concat());
+    let run = ["run", "--offline", "--quiet", "--"];
+    let manifests = |verb: &str| {
+        assert_succeeds(&cargo(planes, project, &[&run[..], &["manifests", verb, "deploy"]].concat()))
+    };
+
+    let tested = assert_succeeds(&test(&[]));
+    for name in tests {
+        assert!(tested.contains(&format!("{name} ... ok")), "{name}: {tested}");
     }
-    assert_succeeds(&cargo(
-        project,
-        &["run", "--offline", "--quiet", "--", "manifests", "--check", "deploy"],
-    ));
-    let deploy = project.join("deploy/rbac.yaml");
-    fs::write(&deploy, "out: of date\n").unwrap();
-    let stale = cargo(project, &["test", "--offline", "-j2", "--test", "operator", "manifests"]);
+    manifests("--check");
+
+    let file = project.join("deploy/rbac.yaml");
+    fs::write(&file, "out: of date\n").unwrap();
+    let stale = test(&["--test", "operator", "manifests"]);
     let said = text(&stale.stdout) + &text(&stale.stderr);
     assert!(!stale.status.success() && said.contains("cargo run -- manifests --out deploy"), "{said}");
-    assert_eq!(fs::read_to_string(&deploy).unwrap(), "out: of date\n", "it is only compared");
-    assert_succeeds(&cargo(project, &["run", "--offline", "--quiet", "--", "manifests", "--out", "deploy"]));
-    assert_succeeds(&cargo(
-        project,
-        &["run", "--offline", "--quiet", "--", "manifests", "--check", "deploy"],
-    ));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "out: of date\n", "it is only compared");
+    manifests("--out");
+    manifests("--check");
 }
 
 /// Both styles in one test: they share a target directory, and would wait for each other.
 #[test]
-fn new_projects_compile_pass_their_tests_and_run() {
+fn new_projects_compile_pass_their_tests_and_make_their_manifests() {
+    let planes = Planes::new();
     let shop = project("web-shop", "WebShop", &["--webhook", "mutate,validate"]);
     works(
+        &planes,
         &shop,
         &[
             "it_is_a_deployment_and_a_service",
@@ -265,7 +287,11 @@ fn new_projects_compile_pass_their_tests_and_run() {
         ],
     );
     let census = project("census", "Census", &["--style", "reconciler"]);
-    works(&census, &["what_is_written_is_as_wanted_and_a_change_of_it_is_not", "the_sample_is_served"]);
+    works(
+        &planes,
+        &census,
+        &["what_is_written_is_as_wanted_and_a_change_of_it_is_not", "the_sample_is_served"],
+    );
 }
 
 #[test]

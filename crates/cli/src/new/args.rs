@@ -16,9 +16,9 @@ pub(crate) enum New {
 
 const EXAMPLES: &str = "\
 Examples:
-  windlass new operator shop --group shop.example.com --version v1alpha1 --kind Shop
-  windlass new operator shop --group shop.example.com --version v1 --kind Shop --webhook mutate,validate
-  windlass new operator census --group example.com --version v1 --kind Census --plural censuses --style reconciler
+  windlass new operator shop --group example.com --version v1alpha1 --kind Shop
+  windlass new operator shop --group example.com --version v1 --kind Shop --webhook mutate,validate
+  windlass new operator census --group example.com --version v1 --kind Census --style reconciler
 
 After an upgrade of Windlass, the same command with --refresh rewrites the files that are Windlass's, and none of yours.";
 

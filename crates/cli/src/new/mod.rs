@@ -87,7 +87,7 @@ fn format(directory: &Path, files: &[File]) {
         .map(|file| file.path)
         .filter(|path| Path::new(path).extension().is_some_and(|end| end == "rs"));
     let mut command = Command::new("rustfmt");
-    command.args(["--edition", "2024", "--config-path"]).arg(directory).args(rust).current_dir(directory);
+    command.args(["--edition", "2024", "--config-path", "."]).args(rust).current_dir(directory);
     let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
 }
 
