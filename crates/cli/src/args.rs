@@ -30,6 +30,15 @@ pub(crate) enum Command {
     /// Show what an operator of this workspace would do for a manifest, and in which order; without a cluster
     #[command(after_help = GRAPH_EXAMPLES)]
     Graph(Ask),
+    /// Make a new project
+    #[command(subcommand)]
+    New(crate::new::New),
+    /// Print what a shell needs to complete commands of this program
+    #[command(after_help = COMPLETIONS)]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
     /// Run the operator of an example in this process: what `up` starts as a child
     #[command(hide = true)]
     Operate(Operate),
@@ -92,6 +101,11 @@ impl std::fmt::Display for Example {
         })
     }
 }
+
+const COMPLETIONS: &str = "Examples:
+  windlass completions bash > ~/.local/share/bash-completion/completions/windlass
+  windlass completions zsh > \"${fpath[1]}/_windlass\"
+  windlass completions fish > ~/.config/fish/completions/windlass.fish";
 
 #[derive(Debug, Args)]
 pub(crate) struct Up {

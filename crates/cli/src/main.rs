@@ -2,9 +2,11 @@
 
 mod args;
 mod ask;
+mod completions;
 mod console;
 mod example;
 mod failure;
+mod new;
 mod testenv;
 mod up;
 
@@ -38,5 +40,10 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Graph(args) => ask::operator("graph", &args),
         // Dealt with before: it has exit codes of its own.
         Command::Operate(_) => Ok(()),
+        Command::New(command) => new::run(&command),
+        Command::Completions { shell } => {
+            completions::print(shell);
+            Ok(())
+        }
     }
 }

@@ -1,0 +1,78 @@
+//! What a {{kind}} is made of.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Service;
+use kube::ResourceExt as _;
+use serde_json::json;
+use windlass::{Blueprint, DrawError, Kinds, Plan, Resolved};
+
+use crate::api::{{kind}};
+
+/// On everything that belongs to a {{kind}}, and on its Pods.
+pub const LABEL: &str = "{{group}}/{{singular}}";
+
+/// A Deployment, and a Service in front of it.
+#[derive(Clone, Copy, Debug)]
+pub struct {{kind}}Blueprint;
+
+impl Blueprint for {{kind}}Blueprint {
+    type Owner = {{kind}};
+    // Every object in a cluster is known by it: never to be changed.
+    const NAME: &'static str = "{{name}}";
+
+    fn kinds(&self, kinds: &mut Kinds) {
+        kinds.owns::<Deployment>().owns::<Service>();
+    }
+
+    fn draw(&self, owner: &{{kind}}, _: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
+        // What has to wait for something else says so: plan.add(…).after([…]).
+        plan.add(deployment(owner)?);
+        plan.add(service(owner)?);
+        Ok(())
+    }
+}
+
+fn deployment(owner: &{{kind}}) -> Result<Deployment, DrawError> {
+    let (name, labels, spec) = (owner.name_any(), labels(owner), &owner.spec);
+    let container =
+        json!({"name": "main", "image": spec.image, "ports": [{"name": "http", "containerPort": spec.port}]});
+    Ok(serde_json::from_value(json!({
+        "metadata": {"name": name, "labels": labels},
+        "spec": {
+            "replicas": spec.replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    }))?)
+}
+
+fn service(owner: &{{kind}}) -> Result<Service, DrawError> {
+    let (name, labels) = (owner.name_any(), labels(owner));
+    Ok(serde_json::from_value(json!({
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"selector": labels, "ports": [{"name": "http", "port": 80, "targetPort": "http"}]},
+    }))?)
+}
+
+fn labels(owner: &{{kind}}) -> BTreeMap<&'static str, String> {
+    [(LABEL, owner.name_any())].into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{{kind}}Spec;
+
+    #[test]
+    fn it_is_a_deployment_and_a_service() -> Result<(), DrawError> {
+        let spec = {{kind}}Spec { image: "nginx:1.29".into(), replicas: 2, port: 80 };
+        let mut owner = {{kind}}::new("web", spec);
+        owner.metadata.namespace = Some("default".into());
+        // What would be done, without a cluster.
+        let plan = windlass::preview(&{{kind}}Blueprint, &owner)?.text().to_string();
+        assert!(plan.contains("Deployment web") && plan.contains("Service web"), "it is:\n{plan}");
+        Ok(())
+    }
+}

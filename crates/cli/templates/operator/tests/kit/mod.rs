@@ -1,0 +1,194 @@
+//! What tests need: a namespace on a real control plane with the operator in it. Written by `windlass new`.
+//!
+//! The operator is set up as its manifests say: with exactly the rights that they grant, and with its webhooks registered.
+//! A test ends with [`World::end`], which also sees to it that no right was missing.
+
+#![allow(dead_code)] // not every test needs everything
+
+mod manifests;
+
+use std::fmt::Debug;
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, ValidationDirective};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Resource, ResourceExt as _};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use windlass_operator::Settings;
+use windlass_operator::manifests::{Install, Manifests};
+use windlass_runtime::manager::{ManagerError, Stop, Stopper};
+use windlass_testenv::{Error, Mark, Rules, TestEnv, TestNamespace, TestUser, eventually, rule};
+
+/// A namespace with the operator at work in it.
+pub struct World {
+    /// The control plane.
+    pub env: TestEnv,
+    /// The namespace: all that the operator looks at.
+    pub namespace: TestNamespace,
+    /// Whom the operator runs as.
+    pub user: TestUser,
+    /// Before the operator did anything.
+    pub begun: Mark,
+    hooks: Vec<Value>,
+    stopper: Stopper,
+    task: JoinHandle<Result<(), ManagerError>>,
+}
+
+impl World {
+    /// Starts the operator in a namespace of its own, and waits until it works.
+    pub async fn new(env: TestEnv, hint: &str) -> Result<Self> {
+        let operator = {{crate}}::operator();
+        env.install_crds(operator.definitions()).await.map_err(explain)?;
+        let namespace = env.namespace(hint).await?;
+        until_owners_are_known(&namespace, operator.definitions()).await?;
+        let home = namespace.name();
+        let manifests = Manifests::of(&operator, &Install::of(&operator).namespace(home).namespaced())?;
+        let user = namespace.client_for(operator.name(), &rights(&manifests)?).await?;
+        let begun = env.requests()?.mark()?;
+        let settings = Settings {
+            own_namespace: Some(home.to_owned()),
+            webhooks: Some(([127, 0, 0, 1], 0).into()),
+            webhook_names: ["127.0.0.1".to_owned()].into(),
+            ..Settings::default().in_namespaces([home])
+        };
+        let process = operator.assemble(user.config(), &settings)?;
+        let (readiness, webhooks) = (process.readiness().clone(), process.webhooks());
+        let (stopper, stop) = Stop::pair();
+        let task = tokio::spawn(process.run_until(stop));
+        let hooks = objects(&manifests, "webhooks.yaml")?;
+        let hooks = hooks.into_iter().filter(|object| object["webhooks"].is_array()).collect();
+        let world = Self { env, namespace, user, begun, hooks, stopper, task };
+        eventually("the operator to be ready", || async {
+            let report = readiness.report();
+            if report.is_ready() { Ok(()) } else { Err(report.to_string()) }
+        })
+        .await?;
+        if let Some(address) = webhooks {
+            world.register(address).await?;
+        }
+        Ok(world)
+    }
+
+    /// Applies an object as a user does. An unknown field is an error.
+    pub async fn apply<K>(&self, object: &K) -> Result<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Serialize,
+    {
+        let api: Api<K> = Api::namespaced(self.env.client(), self.namespace.name());
+        let (name, patch) = (object.name_any(), Patch::Apply(object));
+        let applied = eventually(format!("{name} to be applied"), || async {
+            match api.patch(&name, &strict(), &patch).await {
+                // It knows of the webhooks, and not yet whom to trust there.
+                Err(kube::Error::Api(status)) if status.code == 500 => Err(status.message),
+                other => Ok(other),
+            }
+        });
+        Ok(applied.await??)
+    }
+
+    /// Tells the API server of the webhooks. No Service leads out of this control plane: by their address, then, and otherwise as
+    /// the manifests say.
+    async fn register(&self, address: SocketAddr) -> Result<()> {
+        for object in &self.hooks {
+            let mut object = object.clone();
+            for hook in object["webhooks"].as_array_mut().into_iter().flatten() {
+                let path = hook["clientConfig"]["service"]["path"].as_str().unwrap_or_default().to_owned();
+                hook["clientConfig"] = json!({"url": format!("https://{address}{path}")});
+            }
+            let (api, name) = self.hook(&object)?;
+            api.patch(&name, &strict(), &Patch::Apply(&object)).await?;
+            eventually(format!("the operator to put its authority into {name}"), || async {
+                let found = api.get(&name).await.map_err(|error| error.to_string())?;
+                let hooks = found.data["webhooks"].as_array().cloned().unwrap_or_default();
+                let trusted = hooks.iter().all(|hook| hook["clientConfig"]["caBundle"].is_string());
+                if trusted { Ok(()) } else { Err(format!("{hooks:?}")) }
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    fn hook(&self, object: &Value) -> Result<(Api<DynamicObject>, String)> {
+        let kind = object["kind"].as_str().context("no kind")?;
+        let name = object["metadata"]["name"].as_str().context("no name")?;
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind));
+        Ok((Api::all_with(self.env.client(), &resource), name.to_owned()))
+    }
+
+    /// Stops the operator in order. It was never refused anything.
+    pub async fn end(self) -> Result<()> {
+        for object in &self.hooks {
+            let (api, name) = self.hook(object)?;
+            api.delete(&name, &DeleteParams::default()).await?;
+        }
+        self.stopper.request();
+        self.task.await??;
+        let refused = self.env.requests()?.since(self.begun)?.by_user(self.user.name()).code(403);
+        ensure!(refused.is_empty(), "the operator lacks a right: {refused}");
+        Ok(())
+    }
+}
+
+fn strict() -> PatchParams {
+    PatchParams { field_validation: Some(ValidationDirective::Strict), ..PatchParams::apply("user").force() }
+}
+
+fn explain(error: Error) -> anyhow::Error {
+    match error {
+        Error::CrdDiffers { .. } => anyhow::Error::new(error)
+            .context("the API has changed since the last run, whose control plane goes away after a minute without tests"),
+        error => error.into(),
+    }
+}
+
+/// For some seconds, the API server forbids objects owned by a kind that is new to it, whatever the rights are. Waits for the end of
+/// that, so that whatever is forbidden later is a right that is missing.
+async fn until_owners_are_known(namespace: &TestNamespace, definitions: &[CustomResourceDefinition]) -> Result<()> {
+    for definition in definitions {
+        let spec = &definition.spec;
+        let version = spec.versions.first().context("a kind without versions")?;
+        let finalizers = format!("{}/finalizers", spec.names.plural);
+        let rights = Rules::default()
+            .in_namespace(rule("", &["configmaps"], &["create"]))
+            .cluster_wide(rule(&spec.group, &[&finalizers], &["update"]));
+        let user = namespace.client_for("owners", &rights).await?;
+        let maps: Api<ConfigMap> = Api::namespaced(user.client()?, namespace.name());
+        let owned = serde_json::from_value(json!({"metadata": {"name": "owned", "ownerReferences": [{
+            "apiVersion": format!("{}/{}", spec.group, version.name), "kind": spec.names.kind, "name": "owner",
+            "uid": "00000000-0000-4000-8000-000000000000", "blockOwnerDeletion": true,
+        }]}}))?;
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        eventually(format!("{} to be known as an owner", spec.names.kind), || async {
+            maps.create(&dry_run, &owned).await.map(drop).map_err(|error| error.to_string())
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// The objects of one of the manifests; none, if there is no such file.
+fn objects(manifests: &Manifests, file: &str) -> Result<Vec<Value>> {
+    let found = manifests.files().find(|(name, _)| *name == file);
+    found.map_or(Ok(Vec::new()), |(_, text)| Ok(serde_saphyr::from_multiple(text)?))
+}
+
+/// What the manifests grant.
+fn rights(manifests: &Manifests) -> Result<Rules> {
+    let mut granted = Rules::default();
+    for object in objects(manifests, "rbac.yaml")?.into_iter().filter(|object| object["rules"].is_array()) {
+        let rules: Vec<PolicyRule> = serde_json::from_value(object["rules"].clone())?;
+        let everywhere = object["kind"] == "ClusterRole";
+        granted = rules.into_iter().fold(granted, |granted, rule| {
+            if everywhere { granted.cluster_wide(rule) } else { granted.in_namespace(rule) }
+        });
+    }
+    Ok(granted)
+}
