@@ -1,10 +1,14 @@
 //! Installing custom resource definitions.
 
+use std::time::Duration;
+
 use crate::digest;
 use crate::error::{Error, Result};
-use crate::eventually::eventually;
+use crate::eventually::{eventually, within};
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, Patch, PatchParams};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt as _};
 
 /// Carries the digest of what was installed, to notice another content.
@@ -80,6 +84,35 @@ async fn until_served(
             }
         })
         .await?;
+        until_it_can_own(client, definition, &version.name).await;
     }
     Ok(())
+}
+
+/// Admission learns of new kinds later than everybody else: until then it forbids, to anybody, children that would block the deletion
+/// of such an owner. A cluster that does not check that, or does not let us try, is not waited for.
+async fn until_it_can_own(client: &Client, definition: &CustomResourceDefinition, version: &str) {
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
+    let owner = OwnerReference {
+        api_version: format!("{}/{version}", definition.spec.group),
+        kind: definition.spec.names.kind.clone(),
+        name: "nobody".to_owned(),
+        uid: "00000000-0000-4000-8000-000000000000".to_owned(),
+        block_owner_deletion: Some(true),
+        controller: None,
+    };
+    let metadata = ObjectMeta {
+        generate_name: Some("windlass-testenv-".to_owned()),
+        owner_references: Some(vec![owner]),
+        ..ObjectMeta::default()
+    };
+    let child = ConfigMap { metadata, ..ConfigMap::default() };
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    let owned = within(Duration::from_secs(30), "admission to know the kind", || async {
+        match maps.create(&dry_run, &child).await {
+            Err(kube::Error::Api(status)) if status.code == 403 => Err(status.message.clone()),
+            _ => Ok(()),
+        }
+    });
+    let _ = owned.await;
 }
