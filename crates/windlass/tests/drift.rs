@@ -220,11 +220,17 @@ fn decided(mut object: Value) -> Value {
     let mut finalizers: Vec<String> =
         serde_json::from_value(metadata["finalizers"].take()).unwrap_or_default();
     finalizers.sort();
-    let metadata = json!({"labels": metadata["labels"], "annotations": annotations, "finalizers": finalizers,
+    // What they added is theirs: it stays, or goes with the object that they replaced or deleted.
+    let mut labels = metadata["labels"].take();
+    if let Some(labels) = labels.as_object_mut() {
+        labels.retain(|label, _| label == "team" || label.starts_with("windlass.dev/"));
+    }
+    let metadata = json!({"labels": labels, "annotations": annotations, "finalizers": finalizers,
         "ownerReferences": metadata["ownerReferences"]});
     let mut spec = object["spec"].take();
     // A keyed list: whoever adds an item decides on its place.
     if let Some(env) = spec.pointer_mut("/template/spec/containers/0/env").and_then(Value::as_array_mut) {
+        env.retain(|variable| variable["name"] != "THEIRS");
         env.sort_by_key(|variable| variable["name"].to_string());
     }
     json!({"metadata": metadata, "spec": spec, "data": object["data"]})
