@@ -1,4 +1,4 @@
-//! Whether the code in the book is code: every piece of Rust in `docs/` names the file that it is from, and stands there word for
+//! Whether the code in the book is code: every piece of Rust in `docs/` and the README names the file that it is from, and stands there word for
 //! word. That file is compiled and tested, so the book cannot show what does not work.
 
 use std::path::Path;
@@ -11,17 +11,18 @@ pub(crate) fn check() -> Result<String, Vec<String>> {
     let pages = std::fs::read_dir(root.join("docs")).map_err(|error| vec![format!("docs: {error}")])?;
     let mut pages: Vec<_> = pages.filter_map(|page| Some(page.ok()?.path())).collect();
     pages.retain(|page| page.extension().is_some_and(|extension| extension == "md"));
+    pages.push(root.join("README.md"));
     pages.sort();
     let (mut blocks, mut complaints) = (0, Vec::new());
     for page in &pages {
-        let name = page.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = page.strip_prefix(&root).unwrap_or(page).display().to_string();
         match std::fs::read_to_string(page) {
             Ok(text) => {
                 let read =
                     |file: &str| std::fs::read_to_string(root.join(file)).map_err(|error| error.to_string());
                 blocks += judge(&name, &text, read, &mut complaints);
             }
-            Err(error) => complaints.push(format!("docs/{name}: {error}")),
+            Err(error) => complaints.push(format!("{name}: {error}")),
         }
     }
     if complaints.is_empty() {
@@ -45,7 +46,7 @@ fn judge(
     let mut blocks = 0;
     for (start, _) in lines.iter().enumerate().filter(|(_, line)| **line == "```rust") {
         blocks += 1;
-        let place = format!("docs/{page}:{}", start + 1);
+        let place = format!("{page}:{}", start + 1);
         let end = lines[start + 1..]
             .iter()
             .position(|line| *line == "```")
@@ -105,7 +106,7 @@ mod tests {
     fn what_does_not_is_named() {
         assert_eq!(
             complaints("<!-- from: a.rs -->\n```rust\nfn c() {\n```\n"),
-            ["docs/page.md:2: this is not (or no longer) in a.rs"]
+            ["page.md:2: this is not (or no longer) in a.rs"]
         );
         assert!(
             complaints("<!-- from: b.rs -->\n```rust\nfn a() {\n```\n")[0].contains("b.rs: no such file")
