@@ -16,13 +16,81 @@ const EXIT_CODES: &str = "Exit codes: 0 success, 1 a failure while running, 2 wr
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Start a control plane on this machine and keep it running (Ctrl-C stops it)
+    /// Start a control plane on this machine with an example operator, and keep both running (Ctrl-C stops them)
+    #[command(after_help = UP_EXAMPLES)]
     Up(Up),
     /// Stop what `up --detach` left running
     Down(Down),
     /// The control plane that tests run against
     #[command(subcommand)]
     Testenv(Testenv),
+    /// Write what a cluster needs to run an operator of this workspace: CRDs, rights, Deployment
+    #[command(after_help = MANIFESTS_EXAMPLES)]
+    Manifests(Ask),
+    /// Show what an operator of this workspace would do for a manifest, and in which order; without a cluster
+    #[command(after_help = GRAPH_EXAMPLES)]
+    Graph(Ask),
+    /// Run the operator of an example in this process: what `up` starts as a child
+    #[command(hide = true)]
+    Operate(Operate),
+}
+
+const UP_EXAMPLES: &str = "\
+Examples:
+  windlass up                         a control plane, the Game operator, and a Game
+  windlass up --example foo           the same with the sample controller
+  windlass up --example none          a control plane and nothing else
+  windlass up --detach                the same, and return; `windlass down` ends it";
+
+const MANIFESTS_EXAMPLES: &str = "\
+Examples:
+  windlass manifests -p game                         to standard output
+  windlass manifests -p game --out deploy            into a directory, as a kustomize base
+  windlass manifests -p game --check deploy          fail if what is there is out of date, for CI";
+
+const GRAPH_EXAMPLES: &str = "\
+Examples:
+  windlass graph -p game game-sample.yaml            a tree
+  windlass graph -p game game-sample.yaml -o dot     for Graphviz; also mermaid and json";
+
+/// An operator of this workspace, and what to ask of it.
+#[derive(Debug, Args)]
+pub(crate) struct Ask {
+    /// The package of the operator; otherwise the one of this directory
+    #[arg(long, short = 'p', value_name = "NAME")]
+    pub(crate) package: Option<String>,
+    /// What the operator's own command takes (see its --help)
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+    pub(crate) arguments: Vec<std::ffi::OsString>,
+}
+
+/// Which example, and its operator's own arguments.
+#[derive(Debug, Args)]
+pub(crate) struct Operate {
+    pub(crate) example: Example,
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<std::ffi::OsString>,
+}
+
+/// An example operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Example {
+    /// The 2048 game: a blueprint, webhooks, a scale subresource
+    Game,
+    /// The sample controller: a reconciler written by hand
+    Foo,
+    /// Nothing but the control plane
+    None,
+}
+
+impl std::fmt::Display for Example {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Game => "game",
+            Self::Foo => "foo",
+            Self::None => "none",
+        })
+    }
 }
 
 #[derive(Debug, Args)]
@@ -39,7 +107,10 @@ pub(crate) struct Up {
     /// Number of nodes that KWOK plays
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) nodes: u16,
-    /// Leave it running and return; `windlass down` ends it
+    /// The operator to run on it, with a sample object
+    #[arg(long, value_enum, default_value_t = Example::Game)]
+    pub(crate) example: Example,
+    /// Leave the control plane running and return, without an example; `windlass down` ends it
     #[arg(long)]
     pub(crate) detach: bool,
     /// How to report

@@ -73,6 +73,15 @@ impl Console {
         }
     }
 
+    /// A step that is done.
+    pub(crate) fn line(&self, text: &str) {
+        match (&self.bar, self.output) {
+            (Some(bar), _) => bar.println(format!("  {text}")),
+            (None, Output::Human) => say(&format!("  {text}")),
+            (None, Output::Json) => self.event("step", json!({"message": text})),
+        }
+    }
+
     /// A result: text for people, a named object for machines.
     pub(crate) fn result(&self, name: &str, object: Value, text: &str) {
         if let Some(bar) = &self.bar {

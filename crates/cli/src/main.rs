@@ -1,7 +1,9 @@
 //! The `windlass` program: `up`, `down`, and the test environment behind them.
 
 mod args;
+mod ask;
 mod console;
+mod example;
 mod failure;
 mod testenv;
 mod up;
@@ -15,6 +17,9 @@ use failure::Failure;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let Command::Operate(args) = &cli.command {
+        return example::operate(args);
+    }
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -29,5 +34,9 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Up(up) => up::up(&up),
         Command::Down(down) => up::down(&down),
         Command::Testenv(command) => testenv::run(&command),
+        Command::Manifests(args) => ask::operator("manifests", &args),
+        Command::Graph(args) => ask::operator("graph", &args),
+        // Dealt with before: it has exit codes of its own.
+        Command::Operate(_) => Ok(()),
     }
 }

@@ -14,6 +14,7 @@ use windlass_testenv::dirs;
 
 use crate::args;
 use crate::console::{self, Console};
+use crate::example;
 use crate::failure::Failure;
 
 pub(crate) fn up(args: &args::Up) -> Result<(), Failure> {
@@ -83,13 +84,50 @@ async fn embedded(args: &args::Up, console: &Console) -> Result<(), Failure> {
     let text = summary(plane.facts(), args, began.elapsed().as_secs_f32());
     if args.detach {
         plane.keep()?;
-        console.result("ready", json!(plane.facts()), &format!("{text}\n`windlass down` stops it."));
+        let around = look_around(plane.facts());
+        console.result("ready", json!(plane.facts()), &format!("{text}{around}\n`windlass down` stops it."));
         return Ok(());
     }
-    console.result("ready", json!(plane.facts()), &format!("{text}\nCtrl-C stops it."));
+    console.heading(text.trim_end());
+    let started = tokio::select! {
+        started = example::start(args.example, plane.facts(), console) => started,
+        () = stop.wanted() => {
+            plane.shutdown()?;
+            console.result("stopped", json!({}), "stopped before the example was up");
+            return Ok(());
+        }
+    };
+    let (mut operator, text) = match started {
+        Ok(Some((operator, text))) => (Some(operator), text),
+        Ok(None) => (None, look_around(plane.facts())),
+        Err(failure) => {
+            plane.shutdown()?;
+            return Err(failure);
+        }
+    };
+    let mut ready = json!(plane.facts());
+    if let Some(operator) = &operator {
+        ready["operator"] = operator.facts();
+    }
+    console.result("ready", ready, &format!("{text}\nCtrl-C stops it."));
     let gone = plane.gone();
+    let ended = async {
+        match &mut operator {
+            Some(operator) => operator.ended().await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
-        () = stop.wanted() => plane.shutdown()?,
+        () = stop.wanted() => {
+            if let Some(operator) = operator {
+                operator.stop().await;
+            }
+            plane.shutdown()?;
+        }
+        failure = ended => {
+            plane.shutdown()?;
+            return Err(failure);
+        }
         gone = gone => {
             if !gone.on_purpose {
                 return Err(Failure::Running(format!("the control plane is gone: {}", gone.reason)));
@@ -119,20 +157,16 @@ impl Stop {
     }
 }
 
-fn summary(facts: &Facts, args: &args::Up, seconds: f32) -> String {
-    let kubectl = if on_path("kubectl") {
-        "kubectl".to_owned()
-    } else {
-        facts.bin.join("kubectl").display().to_string()
-    };
+/// How kubectl is called here.
+pub(crate) fn kubectl(facts: &Facts) -> String {
+    if on_path("kubectl") { "kubectl".to_owned() } else { facts.bin.join("kubectl").display().to_string() }
+}
+
+/// What to try on a control plane with nothing on it.
+fn look_around(facts: &Facts) -> String {
+    let (kubectl, kubeconfig) = (kubectl(facts), facts.kubeconfig.display());
     format!(
         "
-Kubernetes {version} is up after {seconds:.1} s: etcd, kube-apiserver, kube-controller-manager,
-kube-scheduler, and KWOK with {nodes} nodes whose pods are played, not run.
-
-  API server   {server}
-  data, logs   {dir} (removed when it stops)
-
 To use it, in another terminal:
 
   export KUBECONFIG={kubeconfig}
@@ -140,12 +174,23 @@ To use it, in another terminal:
   {kubectl} get nodes
   {kubectl} create deployment hello --image=nginx --replicas=3
   {kubectl} get pods --watch
+"
+    )
+}
+
+fn summary(facts: &Facts, args: &args::Up, seconds: f32) -> String {
+    format!(
+        "
+Kubernetes {version} is up after {seconds:.1} s: etcd, kube-apiserver, kube-controller-manager,
+kube-scheduler, and KWOK with {nodes} nodes whose pods are played, not run.
+
+  API server   {server}
+  data, logs   {dir} (removed when it stops)
 ",
         version = facts.version,
         nodes = args.nodes,
         server = facts.server,
         dir = facts.dir.display(),
-        kubeconfig = facts.kubeconfig.display(),
     )
 }
 
@@ -193,7 +238,8 @@ async fn on_a_cluster(args: &args::Up, console: &Console) -> Result<(), Failure>
         }
     };
     let text = format!(
-        "connected to Kubernetes {} at {server} (context {context:?})\nThere are no operators to install yet in this version: nothing was changed.",
+        "connected to Kubernetes {} at {server} (context {context:?}); nothing was changed.\n\nTo try an example there: apply examples/game/deploy/crds.yaml, and run its operator from here: \
+         `cargo run -p game -- --webhook-bind-address=0`.",
         version.git_version
     );
     console.result(

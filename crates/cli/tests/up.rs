@@ -256,9 +256,54 @@ fn a_killed_up_leaves_nothing_behind() {
     signal(&child, "-KILL");
     child.wait().unwrap();
     let (pid, dir) = supervisor(&ready);
+    let operator = ready["operator"]["pid"].as_u64().unwrap();
     let deadline = std::time::Instant::now() + std::time::Duration::from_mins(1);
-    while runs(pid) || dir.exists() {
-        assert!(std::time::Instant::now() < deadline, "the supervisor still runs");
+    while runs(pid) || runs(operator) || dir.exists() {
+        assert!(std::time::Instant::now() < deadline, "the supervisor or the operator still runs");
         std::thread::yield_now();
     }
+}
+
+/// What kubectl says on the control plane of `up`.
+fn kubectl(ready: &Value, arguments: &[&str]) -> Output {
+    let program = Path::new(ready["bin"].as_str().unwrap()).join("kubectl");
+    let kubeconfig = ready["kubeconfig"].as_str().unwrap();
+    Command::new(program).args(["--kubeconfig", kubeconfig]).args(arguments).output().unwrap()
+}
+
+/// Asks kubectl until it says what is expected.
+fn until(ready: &Value, arguments: &[&str], is: impl Fn(&str) -> bool) -> String {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_mins(1);
+    loop {
+        let output = kubectl(ready, arguments);
+        let said = stdout(&output);
+        if output.status.success() && is(&said) {
+            return said;
+        }
+        assert!(std::time::Instant::now() < deadline, "{arguments:?}: {said}{}", stderr(&output));
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn up_runs_a_whole_game_that_heals_when_something_is_broken() {
+    let windlass = Windlass::new();
+    let (mut child, _lines, ready) = in_the_foreground(&windlass);
+    let uid = ["get", "service", "game-sample", "-o", "jsonpath={.metadata.uid}"];
+    let before = until(&ready, &uid, |uid| !uid.is_empty());
+    assert!(kubectl(&ready, &["delete", "service", "game-sample"]).status.success());
+    until(&ready, &uid, |uid| !uid.is_empty() && uid != before);
+    assert!(kubectl(&ready, &["scale", "game", "game-sample", "--replicas=2"]).status.success());
+    let ready_replicas =
+        ["get", "game", "game-sample", "-o", "jsonpath={.status.phase} {.status.readyReplicas}"];
+    until(&ready, &ready_replicas, |said| said == "Running 2");
+    // The webhooks are asked too.
+    let refused = kubectl(
+        &ready,
+        &["patch", "game", "game-sample", "--type=merge", "-p", r#"{"spec":{"host":"*.io"}}"#],
+    );
+    assert!(stderr(&refused).contains("host should not contain *"), "{}", stderr(&refused));
+    signal(&child, "-INT");
+    assert!(child.wait().unwrap().success());
+    assert!(!runs(ready["operator"]["pid"].as_u64().unwrap()));
 }

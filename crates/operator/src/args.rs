@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -23,6 +24,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Write what a cluster needs to run it: CRDs, rights, Deployment
     Manifests(Manifests),
+    /// Show what would be done for the objects of a manifest, and in which order; without a cluster
+    Graph(Graph),
 }
 
 #[derive(Debug, Args)]
@@ -63,9 +66,9 @@ pub(crate) struct Run {
     /// Where webhooks are served, if there are any; 0: nowhere
     #[arg(long, env = "WEBHOOK_BIND_ADDRESS", default_value = ":9443", value_parser = address, value_name = "ADDRESS")]
     webhook_bind_address: Address,
-    /// A name or address by which webhooks are called, beside that of their Service: for a program outside of the cluster
-    #[arg(long = "webhook-name", env = "WEBHOOK_NAMES", value_delimiter = ',', value_name = "NAME")]
-    webhook_names: Vec<String>,
+    /// A name or address by which the API server calls the webhooks, for a process outside of the cluster (repeat it for more)
+    #[arg(long = "webhook-host", value_name = "HOST")]
+    webhook_hosts: Vec<String>,
     /// How many objects of a kind are worked on at the same time
     #[arg(long, env = "WORKERS", default_value_t = 2, value_parser = workers, value_name = "NUMBER")]
     workers: usize,
@@ -99,6 +102,30 @@ pub(crate) struct Manifests {
     pub(crate) image: Option<String>,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Graph {
+    /// The manifest (YAML or JSON); -: standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) manifest: PathBuf,
+    /// How to show it
+    #[arg(long, short = 'o', value_enum, default_value_t)]
+    pub(crate) output: GraphFormat,
+}
+
+/// How a plan is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// A tree
+    #[default]
+    Text,
+    /// For Graphviz: `dot -Tsvg`
+    Dot,
+    /// For Markdown pages
+    Mermaid,
+    /// For programs
+    Json,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     Text,
@@ -112,10 +139,10 @@ pub(crate) struct Address(pub(crate) Option<SocketAddr>);
 impl Cli {
     /// Reads the command line of this operator. Ends the process where that is all that was asked (`--help`), or where it makes no
     /// sense.
-    pub(crate) fn read(operator: &Operator) -> Command {
+    pub(crate) fn read(operator: &Operator, words: impl IntoIterator<Item = OsString>) -> Command {
         let command =
             Self::command().name(operator.name).version(operator.version).about(operator.about.clone());
-        let matches = command.get_matches();
+        let matches = command.get_matches_from(words);
         match Self::from_arg_matches(&matches) {
             Ok(cli) => cli.command.unwrap_or(Command::Run(cli.run)),
             Err(error) => error.exit(),
@@ -138,7 +165,7 @@ impl Run {
             admin: [self.metrics_bind_address, health].into_iter().filter_map(|address| address.0).collect(),
             election,
             webhooks: self.webhook_bind_address.0,
-            webhook_names: self.webhook_names.iter().filter(|name| !name.is_empty()).cloned().collect(),
+            webhook_names: self.webhook_hosts.iter().cloned().collect(),
             ..Settings::default()
         }
     }
@@ -175,7 +202,7 @@ mod tests {
         let cli = Cli::try_parse_from([&["operator"], args].concat()).unwrap();
         match cli.command.unwrap_or(Command::Run(cli.run)) {
             Command::Run(run) => run.settings(),
-            Command::Manifests(_) => panic!("not a run"),
+            _ => panic!("not a run"),
         }
     }
 
@@ -211,12 +238,6 @@ mod tests {
         assert_eq!(names(&["-n", "a", "-n", "b"]), ["a", "b"]);
         assert_eq!(names(&["-n", "a,b"]), ["a", "b"]);
         assert!(names(&["-n", ""]).is_empty());
-    }
-
-    #[test]
-    fn webhooks_are_known_by_as_many_names_as_one_likes() {
-        let names = settings(&["--webhook-name=localhost,127.0.0.1", "--webhook-name=me"]).webhook_names;
-        assert_eq!(names, ["localhost", "127.0.0.1", "me"].map(str::to_owned).into());
     }
 
     #[test]

@@ -1,16 +1,28 @@
 //! Blueprints as parts of an operator.
 
+use kube::Resource as _;
 use windlass::{Blueprint, PlanMetrics, Unified};
 use windlass_runtime::leader::pod_namespace;
 
-use crate::operator::Operator;
+use crate::operator::{Drawer, Operator};
 use crate::setup::Setup;
 use windlass_runtime::manager::BoxError;
 
 impl Operator {
     /// A kind whose resources are declared by a blueprint. For other than the usual options, take
     /// [`Setup::blueprint`] in a part.
-    pub fn blueprint<B: Blueprint + Clone>(self, blueprint: B) -> Self {
+    ///
+    /// The program's `graph` command shows the plans of the kinds that are added this way.
+    pub fn blueprint<B: Blueprint + Clone>(mut self, blueprint: B) -> Self {
+        let drawing = blueprint.clone();
+        self.drawers.push(Drawer {
+            api_version: B::Owner::api_version(&()).into_owned(),
+            kind: B::Owner::kind(&()).into_owned(),
+            draw: Box::new(move |object| {
+                let owner: B::Owner = serde_json::from_value(object).map_err(|error| error.to_string())?;
+                windlass::preview(&drawing, &owner).map_err(|error| error.to_string())
+            }),
+        });
         self.part(move |setup| setup.blueprint(Unified::of(blueprint.clone())))
     }
 }

@@ -34,6 +34,7 @@
 //! | --- | --- |
 //! | `census`, `census run` | runs, with the flags that users of controller-runtime know (`--help` lists them) |
 //! | `census manifests` | writes what a cluster needs to run it, with exactly the rights that it needs |
+//! | `census graph shop.yaml` | shows the plan that a [blueprint](Operator::blueprint) draws for the objects of a manifest |
 //! | `census manifests --check deploy` | fails if what is checked in is out of date, for CI |
 //!
 //! It promises: the process and the manifests come of the same declarations, so they cannot disagree; manifests are made without a
@@ -44,6 +45,7 @@
 mod args;
 mod blueprint;
 mod failure;
+mod graph;
 mod hooks;
 pub mod manifests;
 mod operator;
@@ -58,6 +60,6 @@ pub use windlass_runtime::manager::BoxError;
 pub use self::hooks::Hook;
 pub use self::operator::Operator;
 pub use self::process::{AssembleError, Process};
-pub use self::program::main;
+pub use self::program::{main, main_from};
 pub use self::settings::{Lease, Settings};
 pub use self::setup::Setup;

@@ -4,9 +4,18 @@ use std::fmt;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
+use windlass::NodeError;
+use windlass_graph::Report;
 use windlass_runtime::manager::BoxError;
 
 use crate::setup::Setup;
+
+/// Draws the plan of an object of one kind, without a cluster.
+pub(crate) struct Drawer {
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
+    pub(crate) draw: Box<dyn Fn(serde_json::Value) -> Result<Report<NodeError>, String> + Send + Sync>,
+}
 
 type Part = Box<dyn Fn(&mut Setup<'_>) -> Result<(), BoxError> + Send + Sync>;
 
@@ -21,6 +30,7 @@ pub struct Operator {
     pub(crate) image: Option<String>,
     pub(crate) definitions: Vec<CustomResourceDefinition>,
     pub(crate) parts: Vec<Part>,
+    pub(crate) drawers: Vec<Drawer>,
 }
 
 impl fmt::Debug for Operator {
@@ -40,6 +50,7 @@ impl Operator {
             image: None,
             definitions: Vec::new(),
             parts: Vec::new(),
+            drawers: Vec::new(),
         }
     }
 

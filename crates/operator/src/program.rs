@@ -31,9 +31,15 @@ use crate::settings::Settings;
 /// }
 /// ```
 pub fn main(operator: &Operator) -> ExitCode {
-    let done = match Cli::read(operator) {
+    main_from(operator, std::env::args_os())
+}
+
+/// Like [`main`], with these words for a command line: the first is the program's name.
+pub fn main_from(operator: &Operator, words: impl IntoIterator<Item = std::ffi::OsString>) -> ExitCode {
+    let done = match Cli::read(operator, words) {
         Command::Run(args) => run(operator, &args),
         Command::Manifests(args) => manifests(operator, &args),
+        Command::Graph(args) => crate::graph::show(operator, &args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -26,6 +26,8 @@ pub(crate) struct Memory(Mutex<HashMap<ObjectKey, Owner>>);
 struct Owner {
     uid: Uid,
     first_seen: Instant,
+    /// When its status was last written.
+    told: Option<Instant>,
     nodes: HashMap<String, Node>,
 }
 
@@ -37,7 +39,7 @@ struct Node {
 }
 
 struct Refusal {
-    digest: String,
+    attempt: String,
     error: NodeError,
     times: u32,
     at: Instant,
@@ -66,16 +68,36 @@ impl Memory {
         self.with(key, uid, |owner| owner.first_seen.elapsed())
     }
 
+    /// The owner's status was written.
+    pub(crate) fn told(&self, key: &ObjectKey, uid: Uid) {
+        self.with(key, uid, |owner| owner.told = Some(Instant::now()));
+    }
+
+    /// How long ago the owner's status was written, if that was in this life.
+    pub(crate) fn told_ago(&self, key: &ObjectKey, uid: Uid) -> Option<Duration> {
+        self.with(key, uid, |owner| owner.told.map(|told| told.elapsed()))
+    }
+
     pub(crate) fn forget(&self, key: &ObjectKey) {
         self.0.lock().remove(key);
     }
 
     /// Asks whether this content may be written to this node's object, and counts it if so.
-    pub(crate) fn may_write(&self, key: &ObjectKey, uid: Uid, node: &str, digest: &str, limit: u32) -> Leave {
+    ///
+    /// `attempt` is the content with what it is written to: a refusal counts for that alone, a fight for the content.
+    pub(crate) fn may_write(
+        &self,
+        key: &ObjectKey,
+        uid: Uid,
+        node: &str,
+        digest: &str,
+        attempt: &str,
+        limit: u32,
+    ) -> Leave {
         self.with(key, uid, |owner| {
             let node = owner.nodes.entry(node.to_owned()).or_default();
             if let Some(refusal) = &node.refusal
-                && refusal.digest == digest
+                && refusal.attempt == attempt
                 && refusal.at.elapsed() < REFUSAL
                 && (refusal.error.class == windlass_runtime::controller::Class::Terminal
                     || refusal.times >= PATIENCE)
@@ -100,13 +122,22 @@ impl Memory {
         })
     }
 
+    /// Takes back that a write was counted: it failed.
+    pub(crate) fn not_written(&self, key: &ObjectKey, uid: Uid, node: &str) {
+        self.with(key, uid, |owner| {
+            if let Some(writes) = owner.nodes.get_mut(node).and_then(|node| node.writes.as_mut()) {
+                writes.left += 1.0;
+            }
+        });
+    }
+
     /// Remembers that the server would not have this content.
     pub(crate) fn refused(
         &self,
         key: &ObjectKey,
         uid: Uid,
         node: &str,
-        digest: &str,
+        attempt: &str,
         error: &NodeError,
     ) -> u32 {
         self.with(key, uid, |owner| {
@@ -114,11 +145,15 @@ impl Memory {
             let times = node
                 .refusal
                 .as_ref()
-                .filter(|refusal| refusal.digest == digest)
+                .filter(|refusal| refusal.attempt == attempt)
                 .map_or(0, |refusal| refusal.times)
                 + 1;
-            node.refusal =
-                Some(Refusal { digest: digest.to_owned(), error: error.clone(), times, at: Instant::now() });
+            node.refusal = Some(Refusal {
+                attempt: attempt.to_owned(),
+                error: error.clone(),
+                times,
+                at: Instant::now(),
+            });
             times
         })
     }
@@ -154,7 +189,7 @@ impl Memory {
     }
 
     fn with<T>(&self, key: &ObjectKey, uid: Uid, look: impl FnOnce(&mut Owner) -> T) -> T {
-        let fresh = || Owner { uid, first_seen: Instant::now(), nodes: HashMap::new() };
+        let fresh = || Owner { uid, first_seen: Instant::now(), told: None, nodes: HashMap::new() };
         let mut owners = self.0.lock();
         let owner = owners.entry(key.clone()).or_insert_with(fresh);
         if owner.uid != uid {
@@ -179,12 +214,13 @@ mod tests {
     async fn a_content_that_was_found_wrong_is_not_sent_again_until_it_changes_or_time_passes() {
         let memory = Memory::default();
         let wrong = NodeError::terminal(Reason::Invalid, "no");
-        assert_eq!(memory.may_write(&key(), UID, "n", "a", 9), Leave::Granted);
+        assert_eq!(memory.may_write(&key(), UID, "n", "a", "a", 9), Leave::Granted);
         memory.refused(&key(), UID, "n", "a", &wrong);
-        assert_eq!(memory.may_write(&key(), UID, "n", "a", 9), Leave::Refused(wrong.clone(), REFUSAL));
-        assert_eq!(memory.may_write(&key(), UID, "n", "b", 9), Leave::Granted);
+        assert_eq!(memory.may_write(&key(), UID, "n", "a", "a", 9), Leave::Refused(wrong.clone(), REFUSAL));
+        assert_eq!(memory.may_write(&key(), UID, "n", "b", "b", 9), Leave::Granted);
+        assert_eq!(memory.may_write(&key(), UID, "n", "a", "a on another", 9), Leave::Granted);
         tokio::time::advance(REFUSAL).await;
-        assert_eq!(memory.may_write(&key(), UID, "n", "a", 9), Leave::Granted);
+        assert_eq!(memory.may_write(&key(), UID, "n", "a", "a", 9), Leave::Granted);
     }
 
     #[tokio::test(start_paused = true)]
@@ -193,31 +229,35 @@ mod tests {
         let broken = NodeError::transient(Reason::Unavailable, "500");
         for _ in 0..2 {
             memory.refused(&key(), UID, "n", "a", &broken);
-            assert_eq!(memory.may_write(&key(), UID, "n", "a", 9), Leave::Granted);
+            assert_eq!(memory.may_write(&key(), UID, "n", "a", "a", 9), Leave::Granted);
         }
         let times = memory.refused(&key(), UID, "n", "a", &broken);
         assert!(Memory::is_last_word(times));
-        assert!(matches!(memory.may_write(&key(), UID, "n", "a", 9), Leave::Refused(..)));
+        assert!(matches!(memory.may_write(&key(), UID, "n", "a", "a", 9), Leave::Refused(..)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_object_that_is_written_again_and_again_is_a_fight() {
         let memory = Memory::default();
         for _ in 0..3 {
-            assert_eq!(memory.may_write(&key(), UID, "n", "a", 3), Leave::Granted);
+            assert_eq!(memory.may_write(&key(), UID, "n", "a", "a", 3), Leave::Granted);
         }
-        assert!(matches!(memory.may_write(&key(), UID, "n", "a", 3), Leave::Fight(_, true)));
-        assert!(matches!(memory.may_write(&key(), UID, "n", "a", 3), Leave::Fight(_, false)));
-        assert_eq!(memory.may_write(&key(), UID, "other", "a", 3), Leave::Granted);
-        assert_eq!(memory.may_write(&key(), UID, "n", "b", 3), Leave::Granted, "other content is no fight");
+        assert!(matches!(memory.may_write(&key(), UID, "n", "a", "a", 3), Leave::Fight(_, true)));
+        assert!(matches!(memory.may_write(&key(), UID, "n", "a", "a", 3), Leave::Fight(_, false)));
+        assert_eq!(memory.may_write(&key(), UID, "other", "a", "a", 3), Leave::Granted);
+        assert_eq!(
+            memory.may_write(&key(), UID, "n", "b", "b", 3),
+            Leave::Granted,
+            "other content is no fight"
+        );
         tokio::time::advance(REFILL).await;
-        assert_eq!(memory.may_write(&key(), UID, "n", "b", 3), Leave::Granted);
+        assert_eq!(memory.may_write(&key(), UID, "n", "b", "b", 3), Leave::Granted);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_new_owner_of_an_old_name_starts_afresh() {
         let memory = Memory::default();
         memory.refused(&key(), UID, "n", "a", &NodeError::terminal(Reason::Invalid, "no"));
-        assert_eq!(memory.may_write(&key(), Uid::from_bytes([2; 16]), "n", "a", 9), Leave::Granted);
+        assert_eq!(memory.may_write(&key(), Uid::from_bytes([2; 16]), "n", "a", "a", 9), Leave::Granted);
     }
 }

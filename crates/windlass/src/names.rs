@@ -43,6 +43,9 @@ pub mod ask {
     pub const ALLOW_PRUNE: &str = "windlass.dev/allow-prune";
 }
 
+/// After the name of a blueprint: the field manager of the marks on a generated object that was there before we knew.
+pub const MARKS: &str = ".marks";
+
 /// Held on owners whose deletion has an order, or effects outside of the cluster.
 pub const FINALIZER: &str = "windlass.dev/teardown";
 

@@ -157,7 +157,8 @@ impl<B: Blueprint> Unified<B> {
         Self { writes: writes.max(1), ..self }
     }
 
-    /// How long the first status of an owner may be held back, so that quick work costs one write. Default: 1 s.
+    /// How long the first status of an owner, and each further word on the same wait, may be held back, so that quick work costs
+    /// one write. Default: 1 s.
     pub fn first_status(self, within: Duration) -> Self {
         Self { first_status: within, ..self }
     }

@@ -9,6 +9,7 @@ use windlass_runtime::resource::ResourceType;
 
 use crate::adopt;
 use crate::desired::Desired;
+use crate::names::MARKS;
 use crate::plan::Conflicts;
 
 /// Writes planned objects.
@@ -38,6 +39,16 @@ impl Desk {
         let mut body = desired.body.clone();
         body["metadata"]["uid"] = uid.to_string().into();
         self.apply(&desired.resource, &desired.key, &body, conflicts).await
+    }
+
+    /// Puts our marks on a generated object, and nothing else. In a name of its own: an apply in the name that created it
+    /// would take away the content, which the marks do not have.
+    pub(crate) async fn mark(&self, shell: &Desired, uid: Uid) -> Result<(), ClientError> {
+        let mut body = shell.body.clone();
+        body["metadata"]["uid"] = uid.to_string().into();
+        let apply = Apply::by(format!("{}{MARKS}", self.manager)).force();
+        let objects = self.client.objects_of::<IgnoredAny>(shell.resource.clone());
+        objects.apply(&shell.key, &body, &apply).await.map(|_| ())
     }
 
     /// Deletes this incarnation of an object. What makes pods goes after them, so that what they use can go after it.
@@ -106,10 +117,9 @@ impl Desk {
     ) -> Result<Deletion, ClientError> {
         let objects = self.client.objects_of::<IgnoredAny>(resource.clone());
         match objects.delete(key, &Delete::incarnation(uid).propagation(propagation)).await {
-            // Gone already, or another has its name by now: this one is gone.
-            Err(error) if matches!(error.failure(), Failure::NotFound | Failure::Conflict) => {
-                Ok(Deletion::Done)
-            }
+            // Gone already. A conflict says that another has its name by now, or that the server was busy: only the next look
+            // can tell them apart.
+            Err(error) if *error.failure() == Failure::NotFound => Ok(Deletion::Done),
             other => other,
         }
     }

@@ -10,7 +10,7 @@ use windlass_runtime::cache::Digest;
 use windlass_runtime::client::{ClientError, Failure};
 use windlass_runtime::controller::Class;
 use windlass_runtime::events::EventType;
-use windlass_runtime::meta::{Keep, Uid};
+use windlass_runtime::meta::{Keep, Meta, Uid};
 
 use super::builder::Machine;
 use super::desk::is_immutable;
@@ -138,12 +138,12 @@ impl<B: Blueprint> Visitor<'_, B> {
                 if !self.take_back(live.live()) {
                     return Err(self.collision(&desired, &describe(live.live())));
                 }
-                self.update(node, &desired, &digest, live.live().metadata.uid, "taken back", done).await?;
+                self.update(node, &desired, &digest, &live.live().metadata, "taken back", done).await?;
             }
             Some(live) if live.live().metadata.deleting => return Ok(being_deleted(live.live())),
             Some(live) => {
                 if let Some(why) = drift(&desired, &digest, live.live()) {
-                    self.update(node, &desired, &digest, live.live().metadata.uid, &why, done).await?;
+                    self.update(node, &desired, &digest, &live.live().metadata, &why, done).await?;
                 }
             }
         }
@@ -231,7 +231,8 @@ impl<B: Blueprint> Visitor<'_, B> {
         digest: &str,
         done: &mut NodeResult,
     ) -> Result<(), NodeError> {
-        self.leave(node, desired, digest)?;
+        let attempt = Attempt(digest, None).to_string();
+        self.leave(node, desired, digest, &attempt)?;
         match self.machine.desk.create(desired).await {
             Ok(()) => {
                 tracing::info!(object = ?desired, "created");
@@ -242,7 +243,7 @@ impl<B: Blueprint> Visitor<'_, B> {
             Err(error) if matches!(error.failure(), Failure::Conflict | Failure::AlreadyExists) => {
                 self.meet(node, desired, digest, done).await
             }
-            Err(error) => Err(self.refused(node, digest, error)),
+            Err(error) => Err(self.refused(node, &attempt, error)),
         }
     }
 
@@ -258,8 +259,10 @@ impl<B: Blueprint> Visitor<'_, B> {
             return Err(conflict("it came and went while we looked"));
         };
         let keep = Keep::default().annotation(ask::ADOPT).annotation(mark::RETAIN).manager(B::NAME);
+        // From text: managers' entries are kept as they are written, which a tree no longer knows.
+        let text = found.to_string();
         let live: Live = keep
-            .scope(|| serde_json::from_value(found.clone()))
+            .scope(|| serde_json::from_str(&text))
             .map_err(|_| NodeError::transient(Reason::Unavailable, "what is there cannot be read"))?;
         let meta = &live.metadata;
         let consent = meta.annotations.get(ask::ADOPT).is_some_and(|title| **title == *self.owner.title())
@@ -274,10 +277,11 @@ impl<B: Blueprint> Visitor<'_, B> {
                 "an object of that name is still being deleted",
             ));
         }
-        if meta.managed.is_empty() {
+        let generated = matches!(node.draft.verb, Verb::CreateOnce { .. });
+        if meta.managed.is_empty() && !generated {
             self.machine.desk.take_over(desired, &found).await?;
         }
-        self.update(node, desired, digest, meta.uid, "adopted", done).await
+        self.update(node, desired, digest, meta, "adopted", done).await
     }
 
     async fn update(
@@ -285,12 +289,17 @@ impl<B: Blueprint> Visitor<'_, B> {
         node: &Node,
         desired: &Desired,
         digest: &str,
-        uid: Uid,
+        meta: &Meta,
         why: &str,
         done: &mut NodeResult,
     ) -> Result<(), NodeError> {
-        self.leave(node, desired, digest)?;
-        match self.machine.desk.update(desired, uid, node.draft.conflicts).await {
+        let attempt = Attempt(digest, Some(meta)).to_string();
+        self.leave(node, desired, digest, &attempt)?;
+        let written = match node.draft.verb {
+            Verb::CreateOnce { .. } => self.machine.desk.mark(desired, meta.uid).await,
+            _ => self.machine.desk.update(desired, meta.uid, node.draft.conflicts).await,
+        };
+        match written {
             Ok(()) => {
                 tracing::info!(object = ?desired, why, "applied");
                 *done = NodeResult::Applied;
@@ -298,9 +307,9 @@ impl<B: Blueprint> Visitor<'_, B> {
                 Ok(())
             }
             Err(error) if is_immutable(&desired.resource, error.failure()) => {
-                self.immutable(node, desired, uid, error).await
+                self.immutable(node, desired, meta, error).await
             }
-            Err(error) => Err(self.refused(node, digest, error)),
+            Err(error) => Err(self.refused(node, &attempt, error)),
         }
     }
 
@@ -309,39 +318,45 @@ impl<B: Blueprint> Visitor<'_, B> {
         &self,
         node: &Node,
         desired: &Desired,
-        uid: Uid,
+        meta: &Meta,
         error: ClientError,
     ) -> Result<(), NodeError> {
         match node.draft.immutable.unwrap_or_else(|| Immutable::of(&desired.resource)) {
             Immutable::Report => {
-                let digest = mark_of(desired);
+                let attempt = Attempt(&mark_of(desired), Some(meta)).to_string();
                 let said = format!(
                     "{error}: it cannot be changed; undo the change, or delete the object to have it created anew"
                 );
                 let error = NodeError::terminal(Reason::Immutable, said);
-                self.machine.memory.refused(&self.owner.key, self.owner.uid, &node.draft.id, &digest, &error);
+                self.machine.memory.refused(
+                    &self.owner.key,
+                    self.owner.uid,
+                    &node.draft.id,
+                    &attempt,
+                    &error,
+                );
                 Err(error)
             }
             Immutable::Recreate => {
                 tracing::info!(object = ?desired, %error, "deleted, to be created anew: a field cannot be changed");
-                self.machine.desk.delete_alone(&desired.resource, &desired.key, uid).await?;
+                self.machine.desk.delete_alone(&desired.resource, &desired.key, meta.uid).await?;
                 Err(conflict("it is being replaced, because a field of it cannot be changed"))
             }
         }
     }
 
     /// Leave to write, by what is remembered of earlier attempts.
-    fn leave(&self, node: &Node, desired: &Desired, digest: &str) -> Result<(), NodeError> {
+    fn leave(&self, node: &Node, desired: &Desired, digest: &str, attempt: &str) -> Result<(), NodeError> {
         let (key, uid, id) = (&self.owner.key, self.owner.uid, &node.draft.id);
-        match self.machine.memory.may_write(key, uid, id, digest, self.machine.writes) {
+        match self.machine.memory.may_write(key, uid, id, digest, attempt, self.machine.writes) {
             Leave::Granted => Ok(()),
             Leave::Refused(error, _) => Err(NodeError { class: Class::Terminal, ..error }),
-            Leave::Fight(wait, first) => {
+            Leave::Fight(_, first) => {
+                // Without the time that is left: each look would be another status.
                 let said = format!(
                     "it has been written {} times and is changed each time: somebody else writes it too. Look at its \
-                     managedFields, and stop one of the two; next try in {} s",
-                    self.machine.writes,
-                    wait.as_secs() + 1
+                     managedFields, and stop one of the two; it is tried again once a minute",
+                    self.machine.writes
                 );
                 if first {
                     self.machine.metrics.fought(B::NAME, &desired.resource.kind);
@@ -354,7 +369,8 @@ impl<B: Blueprint> Visitor<'_, B> {
     }
 
     /// Remembers what the server would not have.
-    fn refused(&self, node: &Node, digest: &str, error: ClientError) -> NodeError {
+    fn refused(&self, node: &Node, attempt: &str, error: ClientError) -> NodeError {
+        self.machine.memory.not_written(&self.owner.key, self.owner.uid, &node.draft.id);
         let (internal, invalid) =
             (*error.failure() == Failure::Internal, matches!(error.failure(), Failure::Invalid(_)));
         let error = NodeError::from(error);
@@ -362,7 +378,7 @@ impl<B: Blueprint> Visitor<'_, B> {
             return error;
         }
         let times =
-            self.machine.memory.refused(&self.owner.key, self.owner.uid, &node.draft.id, digest, &error);
+            self.machine.memory.refused(&self.owner.key, self.owner.uid, &node.draft.id, attempt, &error);
         if internal && Memory::is_last_word(times) {
             return NodeError { class: Class::Terminal, ..error };
         }
@@ -436,10 +452,11 @@ impl<B: Blueprint> Visitor<'_, B> {
         if live.is_none() {
             self.generate(node, key.name(), generate, done).await?;
         } else if let Some(live) = &live
-            && !self.owner.has(&live.live().metadata)
+            && !live.live().metadata.deleting
+            && !self.is_marked(node, &live.live().metadata)
         {
             let shell = self.shell(node, resource, key)?;
-            self.update(node, &shell, "shell", live.live().metadata.uid, "taken back", done).await?;
+            self.meet(node, &shell, "shell", done).await?;
         }
         let Some(live) = kind.get(key) else {
             return Ok(Progress::Waiting(Wait::new("it has not been read back yet")));
@@ -493,7 +510,7 @@ impl<B: Blueprint> Visitor<'_, B> {
             mutation(&mut desired).map_err(broken)?;
         }
         self.mark_as_ours(node, &mut desired)?;
-        self.leave(node, &desired, "generated")?;
+        self.leave(node, &desired, "generated", "generated")?;
         match self.machine.desk.create(&desired).await {
             Ok(()) => {
                 tracing::info!(object = ?desired, "generated");
@@ -507,6 +524,14 @@ impl<B: Blueprint> Visitor<'_, B> {
             }
             Err(error) => Err(self.refused(node, "generated", error)),
         }
+    }
+
+    /// Whether an object that was generated says whose it is.
+    fn is_marked(&self, node: &Node, meta: &Meta) -> bool {
+        let needs_none = node.retained() || !self.owner.can_be_referred_to_from(meta.namespace());
+        self.owner.has(meta)
+            && meta.labels.get(label::OWNER).is_some_and(|uid| **uid == *self.owner.uid.to_string())
+            && (needs_none || meta.controller().is_some())
     }
 
     /// The marks of an object, without its content.
@@ -528,6 +553,19 @@ impl<B: Blueprint> Visitor<'_, B> {
         if !generated.iter().any(|known| known == name) {
             generated.push(name.to_owned());
             generated.sort();
+        }
+    }
+}
+
+/// What the server was given: a content, and what it was to become a part of. What was refused on one object may be accepted on
+/// the next, or when somebody has changed that one.
+struct Attempt<'a>(&'a str, Option<&'a Meta>);
+
+impl std::fmt::Display for Attempt<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self(digest, None) => f.write_str(digest),
+            Self(digest, Some(meta)) => write!(f, "{digest} {} {}", meta.uid, meta.generation),
         }
     }
 }

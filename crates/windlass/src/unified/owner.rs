@@ -77,6 +77,12 @@ impl OwnerView {
         }
     }
 
+    /// Whether a live object is this owner's to delete: a copy that somebody made of one of ours has our labels too, but was
+    /// never applied by us.
+    pub(crate) fn made(&self, meta: &Meta) -> bool {
+        self.has(meta) && (meta.controller().is_some() || !meta.managed.is_empty())
+    }
+
     /// What was generated for this owner, by its status.
     pub(crate) fn generated(&self) -> Vec<String> {
         let generated = self.status.get("generated").and_then(Value::as_array);

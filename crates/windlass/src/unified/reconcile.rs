@@ -20,7 +20,7 @@ use crate::names::{FINALIZER, ask};
 use crate::plan::{Drawn, Plan, Verb};
 use crate::prune::{self, Belonging, Pruning};
 use crate::seen::{Seen, Wait};
-use crate::status::Verdict;
+use crate::status::{self, Verdict};
 
 /// Reconciles the owners of a blueprint.
 pub(crate) struct Reconciler<B: Blueprint>(pub(crate) Machine<B>);
@@ -49,6 +49,8 @@ impl<B: Blueprint> Machine<B> {
         };
         let owner = OwnerView::of(full.object(), full.meta()).map_err(Error::terminal)?;
         if owner.annotation(ask::CLASS) != self.class.as_deref() {
+            // It may have been ours a moment ago.
+            self.registry.keep(&key, Held::default());
             return Ok(Outcome::Done);
         }
         let held = Held::default();
@@ -99,11 +101,7 @@ impl<B: Blueprint> Machine<B> {
         }
         pruned?;
         let outcome = outcome_of(&report)?;
-        Ok(match (hold_back, outcome) {
-            (Some(wait), Outcome::After(poll)) => Outcome::After(wait.min(poll)),
-            (Some(wait), Outcome::Done) => Outcome::After(wait),
-            (None, outcome) => outcome,
-        })
+        Ok(hold_back.map_or(outcome, |wait| soonest(outcome, wait)))
     }
 
     /// The plan of an owner. Pure but for reading the inputs.
@@ -231,6 +229,7 @@ impl<B: Blueprint> Machine<B> {
         self.kinds
             .iter()
             .flat_map(of_kind)
+            .filter(|(_, object)| owner.made(&object.live().metadata))
             .map(|(resource, object)| {
                 let meta = &object.live().metadata;
                 Belonging::new(&resource, meta, planned(&resource, &meta.key))
@@ -238,14 +237,20 @@ impl<B: Blueprint> Machine<B> {
             .collect()
     }
 
-    /// Quick work is told once: a first status that would change in a moment is held back.
-    fn hold_back(&self, owner: &OwnerView, verdict: &Verdict) -> Option<Duration> {
-        let first = owner.status.is_null() || owner.status.as_object().is_some_and(serde_json::Map::is_empty);
-        if !first || verdict.ready || verdict.failed {
+    /// Quick work is told once: a first status that would change in a moment is held back, and so is another word on the same
+    /// wait.
+    pub(super) fn hold_back(&self, owner: &OwnerView, verdict: &Verdict) -> Option<Duration> {
+        if verdict.ready || verdict.failed {
             return None;
         }
-        let known = self.memory.known_for(&owner.key, owner.uid);
-        self.first_status.checked_sub(known).filter(|left| !left.is_zero())
+        let since = match status::said(&owner.status, status::condition::READY) {
+            None => self.memory.known_for(&owner.key, owner.uid),
+            Some((truth, reason)) if truth == "False" && reason == verdict.reason.as_str() => {
+                self.memory.told_ago(&owner.key, owner.uid)?
+            }
+            Some(_) => return None,
+        };
+        self.first_status.checked_sub(since).filter(|left| !left.is_zero())
     }
 
     /// The kind's own fields. They are part of every status that is written: what an apply leaves out, it takes away.
@@ -259,6 +264,14 @@ impl<B: Blueprint> Machine<B> {
         let seen =
             Seen { report, failed: verdict.failed, kinds: &self.kinds, namespace: owner.namespace() };
         self.blueprint.status(object, &seen)
+    }
+}
+
+/// The outcome, but not later than after `wait`.
+pub(super) fn soonest(outcome: Outcome, wait: Duration) -> Outcome {
+    match outcome {
+        Outcome::After(poll) => Outcome::After(wait.min(poll)),
+        Outcome::Done => Outcome::After(wait),
     }
 }
 

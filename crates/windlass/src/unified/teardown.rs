@@ -10,7 +10,7 @@ use windlass_runtime::object::finalizers;
 use super::builder::Machine;
 use super::node::{Visited, being_deleted};
 use super::owner::OwnerView;
-use super::reconcile::{Told, outcome_of};
+use super::reconcile::{Told, outcome_of, soonest};
 use crate::blueprint::Blueprint;
 use crate::error::Reason;
 use crate::inputs::{Given, Held};
@@ -63,6 +63,9 @@ impl<B: Blueprint> Machine<B> {
             return self.release(full).await;
         }
         let verdict = Verdict::of_teardown(&report);
+        if let Some(wait) = self.hold_back(owner, &verdict) {
+            return Ok(soonest(outcome_of(&report)?, wait));
+        }
         // Of a plan that goes, ready means gone: nothing is told of it as if it were there.
         let own = self.own_status(full.object(), owner, None, &verdict);
         self.tell(owner, &verdict, false, owner.generated(), own).await?;

@@ -43,9 +43,8 @@ impl<B: Blueprint> Machine<B> {
         });
         let owners = self.desk.client.objects_of::<IgnoredAny>(owner.resource.clone());
         match owners.apply_status(&owner.key, &body, &Apply::by(B::NAME).force()).await {
-            Ok(_) => {}
-            // It has gone: nobody is left to be told. A conflict says that another has its name, or that the server could not make
-            // way among other writers: both are looked at again.
+            Ok(_) => self.memory.told(&owner.key, owner.uid),
+            // It has gone: nobody is left to be told. A conflict may also mean a busy server, so it is looked at again.
             Err(error) if error.is_not_found() => return Ok(()),
             Err(error) => return Err(error.into()),
         }

@@ -2,6 +2,7 @@
 #![allow(dead_code)] // each test binary uses its share
 
 pub(crate) mod bundle;
+pub(crate) mod look;
 pub(crate) mod shop;
 
 use std::time::Duration;
@@ -36,6 +37,15 @@ impl Operator {
         namespace: &str,
         unified: Unified<B>,
     ) -> Result<Self> {
+        Self::as_given(config, namespace, unified.digest_key(DigestKey::from_bytes(&[7; 32])))
+    }
+
+    /// The same, with its digest key from where the options say.
+    pub(crate) fn as_given<B: Blueprint>(
+        config: kube::Config,
+        namespace: &str,
+        unified: Unified<B>,
+    ) -> Result<Self> {
         let retry = RetryPolicy { attempts: 2, ..RetryPolicy::default() };
         let options = ClientOptions { retry, deadline: Duration::from_secs(10), ..ClientOptions::default() };
         let client = Client::new(config, options)?;
@@ -52,7 +62,6 @@ impl Operator {
         let controller = unified
             .in_namespaces([namespace])
             .home(namespace)
-            .digest_key(DigestKey::from_bytes(&[7; 32]))
             .metrics(&metrics)
             .build(&client, &cache, &recorder)?;
         manager.cache(&cache)?;
@@ -110,7 +119,7 @@ pub(crate) struct Corner {
 impl Corner {
     pub(crate) async fn new(env: windlass_testenv::TestEnv, hint: &str) -> windlass_testenv::Result<Self> {
         use kube::CustomResourceExt as _;
-        env.install_crds(&[shop::Shop::crd(), bundle::Bundle::crd()]).await?;
+        env.install_crds(&[shop::Shop::crd(), bundle::Bundle::crd(), bundle::Gadget::crd()]).await?;
         let namespace = env.namespace(hint).await?;
         let user = namespace.client_for("operator", &windlass_testenv::Rules::everything()).await?;
         Ok(Self { env, namespace, user })

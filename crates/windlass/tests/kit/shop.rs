@@ -113,8 +113,10 @@ impl Blueprint for Shops {
         let part = |suffix: &str| format!("{name}-{suffix}");
         let password = given.get::<Secret>(&shop.spec.password_secret);
         let account = plan.add(object::<ServiceAccount>(json!({"metadata": {"name": part("runner")}}))?);
+        // An annotation, so that there is something that goes into the configuration and nowhere else.
+        let greeting = shop.annotations().get("greeting").cloned().unwrap_or_default();
         let config = plan.add(object::<ConfigMap>(
-            json!({"metadata": {"name": part("config")}, "data": {"image": shop.spec.image}}),
+            json!({"metadata": {"name": part("config")}, "data": {"image": shop.spec.image, "greeting": greeting}}),
         )?);
         let key_name = part("key");
         let key = plan.create_once(part("key"), move |random| {

@@ -1,0 +1,28 @@
+//! `windlass manifests` and `windlass graph`: asked of an operator's own program, which knows.
+
+use std::ffi::OsString;
+use std::process::{Command, Stdio};
+
+use crate::args;
+use crate::failure::Failure;
+
+/// Runs `cargo run -p <operator> -- <command> …` and passes on what it says.
+pub(crate) fn operator(command: &str, args: &args::Ask) -> Result<(), Failure> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut words: Vec<OsString> = vec!["run".into(), "--quiet".into()];
+    if let Some(package) = &args.package {
+        words.extend(["--package".into(), package.into()]);
+    }
+    words.extend(["--".into(), command.into()]);
+    words.extend(args.arguments.iter().cloned());
+    let status = Command::new(&cargo).args(&words).stdin(Stdio::inherit()).status().map_err(|error| {
+        Failure::Environment(format!("cargo cannot be run ({error}): install Rust from https://rustup.rs"))
+    })?;
+    if status.success() {
+        return Ok(());
+    }
+    let which = args.package.as_deref().unwrap_or("the operator in this directory");
+    Err(Failure::Running(format!(
+        "{which} did not do it ({status}); name an operator of this workspace with --package"
+    )))
+}

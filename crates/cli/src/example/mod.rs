@@ -1,0 +1,124 @@
+//! An example operator on the control plane of `up`: installed as in a cluster, run as a process of its own under exactly the
+//! rights that its manifests grant.
+
+mod install;
+mod process;
+mod show;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use windlass_operator::Operator;
+use windlass_testenv::control_plane::Facts;
+
+use self::process::Running;
+use crate::args;
+use crate::console::Console;
+use crate::failure::Failure;
+
+/// An example: its operator, and an object to try it with.
+struct Example {
+    operator: Operator,
+    sample: &'static str,
+    /// What to try, once it runs.
+    tries: &'static [(&'static str, &'static str)],
+}
+
+fn example(which: args::Example) -> Option<Example> {
+    match which {
+        args::Example::Game => Some(Example {
+            operator: game::operator(),
+            sample: include_str!("../../../../examples/game/game-sample.yaml"),
+            tries: &[
+                ("get games", "the Game, and how it does"),
+                ("describe game game-sample", "its conditions and events"),
+                ("delete service game-sample", "break something: it is back at once"),
+                ("set image deployment/game-sample main=nginx", "or this: it is undone"),
+                ("scale game game-sample --replicas=3", "change it as its user"),
+            ],
+        }),
+        args::Example::Foo => Some(Example {
+            operator: foo::operator(),
+            sample: include_str!("../../../../examples/foo/example-foo.yaml"),
+            tries: &[
+                ("get foos,deployments", "the Foo, and its Deployment"),
+                ("delete deployment example-foo", "break something: it is back at once"),
+                ("scale deployment example-foo --replicas=3", "or this: it is undone"),
+            ],
+        }),
+        args::Example::None => None,
+    }
+}
+
+/// Installs the example, starts its operator, applies the sample and shows how it comes up. What it returns must be kept: the
+/// operator ends with it.
+pub(crate) async fn start(
+    which: args::Example,
+    facts: &Facts,
+    console: &Console,
+) -> Result<Option<(Running, String)>, Failure> {
+    let Some(example) = example(which) else { return Ok(None) };
+    let client = client(&facts.kubeconfig).await?;
+    let webhooks = process::free_port()?;
+    let namespace = install::install(&client, &example.operator, webhooks, console).await?;
+    let running =
+        Running::start(&client, facts, which, example.operator.name(), &namespace, webhooks).await?;
+    running.ready(console).await?;
+    install::sample(&client, example.sample, console).await?;
+    show::until_ready(&client, &running, example.sample, console).await?;
+    let text = summary(&example, facts, &running);
+    Ok(Some((running, text)))
+}
+
+/// Runs an example's operator in this process: what `up` starts as a child.
+pub(crate) fn operate(args: &args::Operate) -> ExitCode {
+    let Some(example) = example(args.example) else { return ExitCode::SUCCESS };
+    // Whoever started us holds the other end of standard input: when it is gone, we go.
+    std::thread::spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(0);
+    });
+    let program = OsString::from(example.operator.name());
+    windlass_operator::main_from(
+        &example.operator,
+        [program].into_iter().chain(args.arguments.iter().cloned()),
+    )
+}
+
+async fn client(kubeconfig: &Path) -> Result<kube::Client, Failure> {
+    let unusable =
+        |error: &dyn std::fmt::Display| Failure::Running(format!("{}: {error}", kubeconfig.display()));
+    let read = kube::config::Kubeconfig::read_from(kubeconfig).map_err(|error| unusable(&error))?;
+    let config = kube::Config::from_custom_kubeconfig(read, &kube::config::KubeConfigOptions::default())
+        .await
+        .map_err(|error| unusable(&error))?;
+    kube::Client::try_from(config).map_err(|error| unusable(&error))
+}
+
+fn summary(example: &Example, facts: &Facts, running: &Running) -> String {
+    let kubectl = crate::up::kubectl(facts);
+    let width = example.tries.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
+    let tries: String = example
+        .tries
+        .iter()
+        .map(|(command, why)| format!("  {kubectl} {command:<width$}   # {why}\n"))
+        .collect();
+    format!(
+        "
+The operator {name} runs as a process of its own, under the rights of its ServiceAccount.
+
+  metrics      http://{admin}/metrics
+  its log      {log}
+
+To use it, in another terminal:
+
+  export KUBECONFIG={kubeconfig}
+
+{tries}",
+        name = example.operator.name(),
+        admin = running.admin,
+        log = running.log.display(),
+        kubeconfig = facts.kubeconfig.display(),
+    )
+}

@@ -1,0 +1,204 @@
+//! Whatever the network and the API server do: the same end, for a bounded number of writes, and then rest.
+#![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
+
+mod kit;
+
+use std::time::Duration;
+
+use anyhow::Result;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::PostParams;
+use serde_json::json;
+use windlass::Unified;
+use windlass_testenv::proxy::{Action, Answer, Fault, FaultProxy, Match, Verb};
+use windlass_testenv::{Options, TestEnv, eventually, or_not_run};
+
+use kit::shop::{Registrar, Shop, Shops, password, shop};
+use kit::{Corner, Operator};
+
+/// An operator whose every request goes through a proxy.
+async fn through(corner: &Corner, proxy: &FaultProxy) -> Result<(Operator, Registrar)> {
+    let shops = Shops::default();
+    let registrar = shops.registrar.clone();
+    let config = corner.user.config_through(&proxy.url())?;
+    let operator = Operator::with(config, corner.namespace.name(), Unified::of(shops))?;
+    operator.ready().await?;
+    corner.namespace.api::<Secret>().create(&PostParams::default(), &password("first")).await?;
+    Ok((operator, registrar))
+}
+
+/// Hurts writes of all sorts: applies here and there, three in a row, a status, a finalizer, deletes.
+fn hurt(proxy: &FaultProxy, action: impl Into<Action>) {
+    let action = action.into();
+    let objects = || Match::verb(Verb::Apply).except("shops/status").except("events");
+    for fault in [
+        Fault::on(Match::verb(Verb::Apply).resource("secrets")).first(),
+        Fault::on(objects()).nth(2),
+        Fault::on(objects()).after(4).times(3),
+        Fault::on(objects()).nth(10),
+        Fault::on(Match::verb(Verb::Apply).resource("shops/status")).times(3),
+        Fault::on(Match::verb(Verb::Patch).resource("shops")).first(),
+        Fault::on(Match::verb(Verb::Delete)).first(),
+        Fault::on(Match::verb(Verb::Delete)).after(2).times(3),
+    ] {
+        proxy.add(fault.then(action.clone()));
+    }
+}
+
+fn hits(proxy: &FaultProxy) -> usize {
+    proxy.seen().iter().filter(|seen| seen.fault.is_some()).count()
+}
+
+/// Fails unless the shop is what its spec says, and nothing is left to be done.
+async fn at_rest(corner: &Corner, operator: &Operator) -> Result<()> {
+    let ids: Vec<_> = corner.standing().await?.into_keys().collect();
+    assert_eq!(ids.len(), 11, "{ids:#?}");
+    let key = corner.object("Secret", "one-key").await?;
+    let key = BASE64_STANDARD.decode(key["data"]["key"].as_str().unwrap_or_default())?;
+    assert_eq!(key.len(), 32, "what was generated is still there");
+    corner.look_again(operator, "Shop", "one").await?;
+    let mark = corner.mark()?;
+    corner.look_again(operator, "Shop", "one").await?;
+    assert_eq!(corner.writes_since(mark)?, [""; 0]);
+    Ok(())
+}
+
+/// Waits until the image of the shop is that of its tiers, and the task of the image before is gone.
+async fn changed(corner: &Corner, image: &str) -> Result<()> {
+    corner.until::<Shop>("one", "Ready", "True").await?;
+    eventually("the new image is everywhere, and one task", || async {
+        let all = corner.everything().await.map_err(|error| error.to_string())?;
+        let tasks: Vec<_> = all.keys().filter(|id| id.starts_with("Job ")).collect();
+        let images: Vec<_> = ["StatefulSet one-db", "Deployment one-web"]
+            .map(|id| all[id]["spec"]["template"]["spec"]["containers"][0]["image"].clone())
+            .to_vec();
+        if tasks.len() == 1 && images.iter().all(|found| found == image) {
+            return Ok(());
+        }
+        Err(format!("{tasks:?} {images:?}"))
+    })
+    .await?;
+    Ok(())
+}
+
+/// A shop is created, changed and deleted, and each time the writes are hurt in this way.
+async fn survives(hint: &str, action: impl Into<Action> + Clone) -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), hint).await?;
+    let proxy = corner.env.fault_proxy().await?;
+    let (operator, registrar) = through(&corner, &proxy).await?;
+    let mark = corner.mark()?;
+    let mut hurt_so_far = 0;
+    let mut most = 0;
+    // Writes that a phase needs when nothing goes wrong: objects, and a status for each of their states.
+    let mut bounded = |needed: usize| -> Result<()> {
+        let hits = hits(&proxy);
+        assert!(hits >= hurt_so_far + 3, "only {} hits: this was no test", hits - hurt_so_far);
+        hurt_so_far = hits;
+        most += needed;
+        let writes = corner.writes_since(mark)?;
+        // A failure costs the repetition, and a status that tells of it and one that takes it back.
+        assert!(writes.len() <= most + 4 * hits, "{hits} faults: {writes:#?}");
+        Ok(())
+    };
+
+    hurt(&proxy, action.clone());
+    corner.namespace.api::<Shop>().create(&PostParams::default(), &shop("one", "shop:1")).await?;
+    corner.until::<Shop>("one", "Ready", "True").await?;
+    at_rest(&corner, &operator).await?;
+    bounded(20)?;
+    let key = corner.object("Secret", "one-key").await?;
+
+    proxy.clear();
+    hurt(&proxy, action.clone());
+    corner.change("Shop", "one", json!({"spec": {"image": "shop:2"}})).await?;
+    changed(&corner, "shop:2").await?;
+    at_rest(&corner, &operator).await?;
+    bounded(15)?;
+    assert_eq!(corner.object("Secret", "one-key").await?["data"], key["data"]);
+
+    proxy.clear();
+    hurt(&proxy, action);
+    corner.delete("Shop", "one").await?;
+    corner.gone("Shop", "one").await?;
+    assert!(registrar.shops.lock().is_empty());
+    let left: Vec<_> = corner.standing().await?.into_keys().collect();
+    assert_eq!(left, ["PersistentVolumeClaim one-data", "Secret password"]);
+    bounded(20)?;
+    proxy.clear();
+    operator.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conflicts_are_survived() -> Result<()> {
+    survives("conflict", Answer::conflict()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn throttling_is_survived() -> Result<()> {
+    survives("throttled", Answer::too_many_requests(Duration::from_secs(1))).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn internal_errors_are_survived() -> Result<()> {
+    survives("internal", Answer::internal_error()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_not_there_is_survived() -> Result<()> {
+    survives("unavailable", Answer::unavailable()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_never_arrive_are_survived() -> Result<()> {
+    survives("drop-before", Action::DropBefore).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_never_arrive_are_survived() -> Result<()> {
+    survives("drop-after", Action::DropAfter).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_watches_are_survived() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "watches").await?;
+    let proxy = corner.env.fault_proxy().await?;
+    let (operator, _) = through(&corner, &proxy).await?;
+    corner.namespace.api::<Shop>().create(&PostParams::default(), &shop("one", "shop:1")).await?;
+    proxy.wait_for_request(&Match::verb(Verb::Apply).resource("statefulsets")).await?;
+    assert!(proxy.cut_watches(&Match::watches()) > 5, "in the middle of it, all watches break");
+    corner.until::<Shop>("one", "Ready", "True").await?;
+    at_rest(&corner, &operator).await?;
+
+    // What happens while all watches stand still can only be listed again: a change, damage, and a loss.
+    let frozen = proxy.freeze_watches(&Match::watches());
+    corner.change("Shop", "one", json!({"spec": {"image": "shop:2"}})).await?;
+    corner.change("ConfigMap", "one-config", json!({"data": {"image": "wrong"}})).await?;
+    corner.delete("Service", "one-web").await?;
+    proxy.cut_watches(&Match::watches());
+    drop(frozen);
+    changed(&corner, "shop:2").await?;
+    corner.object("Service", "one-web").await?;
+    at_rest(&corner, &operator).await?;
+    assert_eq!(corner.object("ConfigMap", "one-config").await?["data"]["image"], "shop:2");
+    operator.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_of_the_api_server_is_survived() -> Result<()> {
+    let env = or_not_run!(TestEnv::private(Options::private()).await);
+    let corner = Corner::new((*env).clone(), "restart").await?;
+    let shops = Shops::default();
+    let operator = corner.operate(Unified::of(shops)).await?;
+    corner.namespace.api::<Secret>().create(&PostParams::default(), &password("first")).await?;
+    corner.namespace.api::<Shop>().create(&PostParams::default(), &shop("one", "shop:1")).await?;
+    eventually("it has begun", || async {
+        corner.object("Service", "one-db").await.map_err(|error| error.to_string())
+    })
+    .await?;
+    env.restart_api_server().await?;
+    corner.until::<Shop>("one", "Ready", "True").await?;
+    at_rest(&corner, &operator).await?;
+    operator.stop().await
+}
