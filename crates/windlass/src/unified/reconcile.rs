@@ -261,8 +261,7 @@ impl<B: Blueprint> Machine<B> {
         report: Option<&Told>,
         verdict: &Verdict,
     ) -> Option<serde_json::Value> {
-        let seen =
-            Seen { report, failed: verdict.failed, kinds: &self.kinds, namespace: owner.namespace() };
+        let seen = Seen { report, failed: verdict.failed, kinds: &self.kinds, namespace: owner.namespace() };
         self.blueprint.status(object, &seen)
     }
 }
