@@ -1,6 +1,7 @@
 //! Chores that cargo does not do by itself: `cargo run -p xtask -- <chore>`.
 
 mod dependencies;
+mod docs;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -9,7 +10,8 @@ fn main() -> ExitCode {
     let chore = std::env::args().nth(1);
     let result = match chore.as_deref() {
         Some("dependencies") => dependencies::check(),
-        _ => Err(vec!["usage: cargo run -p xtask -- dependencies".to_owned()]),
+        Some("docs") => docs::check(),
+        _ => Err(vec!["usage: cargo run -p xtask -- dependencies|docs".to_owned()]),
     };
     match result {
         Ok(summary) => {

@@ -66,9 +66,9 @@ pub(crate) struct Run {
     /// Where webhooks are served, if there are any; 0: nowhere
     #[arg(long, env = "WEBHOOK_BIND_ADDRESS", default_value = ":9443", value_parser = address, value_name = "ADDRESS")]
     webhook_bind_address: Address,
-    /// A name or address by which the API server calls the webhooks, for a process outside of the cluster (repeat it for more)
-    #[arg(long = "webhook-host", value_name = "HOST")]
-    webhook_hosts: Vec<String>,
+    /// A name or address by which webhooks are called, beside that of their Service: for a program outside of the cluster
+    #[arg(long = "webhook-name", env = "WEBHOOK_NAMES", value_delimiter = ',', value_name = "NAME")]
+    webhook_names: Vec<String>,
     /// How many objects of a kind are worked on at the same time
     #[arg(long, env = "WORKERS", default_value_t = 2, value_parser = workers, value_name = "NUMBER")]
     workers: usize,
@@ -165,7 +165,7 @@ impl Run {
             admin: [self.metrics_bind_address, health].into_iter().filter_map(|address| address.0).collect(),
             election,
             webhooks: self.webhook_bind_address.0,
-            webhook_names: self.webhook_hosts.iter().cloned().collect(),
+            webhook_names: self.webhook_names.iter().filter(|name| !name.is_empty()).cloned().collect(),
             ..Settings::default()
         }
     }
@@ -238,6 +238,12 @@ mod tests {
         assert_eq!(names(&["-n", "a", "-n", "b"]), ["a", "b"]);
         assert_eq!(names(&["-n", "a,b"]), ["a", "b"]);
         assert!(names(&["-n", ""]).is_empty());
+    }
+
+    #[test]
+    fn webhooks_are_known_by_as_many_names_as_one_likes() {
+        let names = settings(&["--webhook-name=localhost,127.0.0.1", "--webhook-name=me"]).webhook_names;
+        assert_eq!(names, ["localhost", "127.0.0.1", "me"].map(str::to_owned).into());
     }
 
     #[test]

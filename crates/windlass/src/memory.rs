@@ -255,6 +255,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_write_that_failed_is_no_part_of_a_fight() {
+        let memory = Memory::default();
+        for _ in 0..10 {
+            assert_eq!(memory.may_write(&key(), UID, "n", "a", "a", 3), Leave::Granted);
+            memory.not_written(&key(), UID, "n");
+        }
+        assert_eq!(memory.may_write(&key(), UID, "n", "a", "a", 3), Leave::Granted);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_new_owner_of_an_old_name_starts_afresh() {
         let memory = Memory::default();
         memory.refused(&key(), UID, "n", "a", &NodeError::terminal(Reason::Invalid, "no"));

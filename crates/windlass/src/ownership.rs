@@ -96,18 +96,21 @@ fn covers(value: &Value, node: &Map<String, Value>, path: &mut String) -> bool {
 
 /// What `node` says of an item of a list.
 fn entry<'a>(item: &Value, node: &'a Map<String, Value>) -> Option<&'a Map<String, Value>> {
-    node.iter()
-        .find(|(key, _)| match (key.get(..2), item) {
-            (Some("k:"), Value::Object(item)) => {
-                // Parts of the key that the item leaves out are there with their defaults.
-                serde_json::from_str::<Map<String, Value>>(&key[2..]).is_ok_and(|key| {
-                    key.iter().all(|(name, value)| item.get(name).is_none_or(|own| own == value))
-                })
-            }
-            (Some("v:"), item) => serde_json::from_str::<Value>(&key[2..]).is_ok_and(|value| value == *item),
-            _ => false,
-        })
-        .and_then(|(_, entry)| entry.as_object())
+    node.iter().find(|(key, _)| is_key_of(key, item)).and_then(|(_, entry)| entry.as_object())
+}
+
+/// Whether a key of `fieldsV1` is that of an item of a list.
+pub(crate) fn is_key_of(key: &str, item: &Value) -> bool {
+    match (key.get(..2), item) {
+        (Some("k:"), Value::Object(item)) => {
+            // Parts of the key that the item leaves out are there with their defaults.
+            serde_json::from_str::<Map<String, Value>>(&key[2..]).is_ok_and(|key| {
+                key.iter().all(|(name, value)| item.get(name).is_none_or(|own| own == value))
+            })
+        }
+        (Some("v:"), item) => serde_json::from_str::<Value>(&key[2..]).is_ok_and(|value| value == *item),
+        _ => false,
+    }
 }
 
 #[cfg(test)]

@@ -21,6 +21,8 @@ pub(crate) struct Belonging {
     retained: bool,
     deleting: bool,
     planned: bool,
+    /// Who must finish before it goes.
+    finalizers: Vec<String>,
 }
 
 impl Belonging {
@@ -32,7 +34,8 @@ impl Belonging {
         };
         let order = mark(mark::ORDER).and_then(|order| order.parse().ok()).unwrap_or(0);
         let (key, uid, deleting) = (meta.key.clone(), meta.uid, meta.deleting);
-        Self { resource: resource.clone(), key, uid, order, retained, deleting, planned }
+        let finalizers = meta.finalizers.iter().map(ToString::to_string).collect();
+        Self { resource: resource.clone(), key, uid, order, retained, deleting, planned, finalizers }
     }
 }
 
@@ -47,6 +50,19 @@ pub(crate) enum Pruning {
     Wait(Vec<Belonging>),
     /// Too many at once, without a change of the spec that explains it: this many of so many.
     HeldBack(usize, usize),
+}
+
+/// What is on its way out, and who holds it.
+pub(crate) fn going(objects: &[Belonging]) -> String {
+    let one = |object: &Belonging| {
+        let held = if object.finalizers.is_empty() {
+            String::new()
+        } else {
+            format!(", held by {}", object.finalizers.join(", "))
+        };
+        format!("{} {} is being deleted{held}", object.resource.kind, object.key.name())
+    };
+    objects.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// Decides over everything that belongs to an owner. `explained`: its spec changed since the last complete run, or somebody allowed it.

@@ -80,6 +80,18 @@ impl Verdict {
         Self { ready: false, progressing: false, failed, reason, message: message.into(), degraded: None }
     }
 
+    /// Of an owner that goes, but not before something else has.
+    pub(crate) fn going(message: impl Into<String>) -> Self {
+        Self {
+            ready: false,
+            progressing: true,
+            failed: false,
+            reason: Reason::Deleting,
+            message: message.into(),
+            degraded: None,
+        }
+    }
+
     /// Of a run of a plan.
     pub(crate) fn of(report: &Report<NodeError, Wait>) -> Self {
         Self::told(report, "waiting for", Reason::Ready)
@@ -112,10 +124,13 @@ impl Verdict {
                 Some(error) => (error.reason, error.class != windlass_runtime::controller::Class::Terminal),
                 None => (Reason::Failed, true),
             };
+            // What goes away by itself needs nobody's help: a conflict, a busy server.
+            let passing =
+                transient && matches!(reason, Reason::Conflict | Reason::Unavailable | Reason::Waiting);
             return Self {
                 ready: false,
                 progressing: transient,
-                failed: true,
+                failed: !passing,
                 reason,
                 message,
                 degraded: None,
@@ -267,9 +282,11 @@ mod tests {
         ]));
         assert_eq!((verdict.reason, verdict.message.as_str()), (Reason::Invalid, "b: spec.x: wrong"));
         assert_eq!((verdict.ready, verdict.progressing, verdict.failed), (false, false, true));
-        let transient =
-            Verdict::of(&report(vec![("b", failed(NodeError::transient(Reason::Unavailable, "down")))]));
-        assert!(transient.progressing && transient.failed);
+        let verdict =
+            |reason| Verdict::of(&report(vec![("b", failed(NodeError::transient(reason, "down")))]));
+        let (busy, step) = (verdict(Reason::Unavailable), verdict(Reason::Failed));
+        assert!(busy.progressing && !busy.failed, "it goes away by itself");
+        assert!(step.progressing && step.failed, "it is tried again, but somebody should know");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use windlass::Unified;
 use windlass_testenv::proxy::{Action, Answer, Fault, FaultProxy, Match, Verb};
 use windlass_testenv::{Options, TestEnv, eventually, or_not_run};
 
+use kit::bundle::{Bundle, BundleSpec, Bundles, Item};
 use kit::shop::{Registrar, Shop, Shops, password, shop};
 use kit::{Corner, Operator};
 
@@ -158,6 +159,51 @@ async fn requests_that_never_arrive_are_survived() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_that_never_arrive_are_survived() -> Result<()> {
     survives("drop-after", Action::DropAfter).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_generated_is_kept_though_the_answer_to_its_creation_is_lost() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "generated").await?;
+    let proxy = corner.env.fault_proxy().await?;
+    let (operator, _) = through(&corner, &proxy).await?;
+    // The watch stands still, so that only the repeated creation can find out.
+    let secrets = Match::watches().resource("secrets");
+    let frozen = proxy.freeze_watches(&secrets);
+    let lost =
+        proxy.add(Fault::on(Match::verb(Verb::Apply).resource("secrets")).first().then(Action::DropAfter));
+    corner.namespace.api::<Shop>().create(&PostParams::default(), &shop("one", "shop:1")).await?;
+    lost.wait_for_hits(1).await?;
+    proxy
+        .wait_for_seen("the repeated creation", |seen| {
+            seen.request.name.as_deref() == Some("one-key") && seen.server == Some(409)
+        })
+        .await?;
+    drop(frozen);
+    corner.until::<Shop>("one", "Ready", "True").await?;
+    at_rest(&corner, &operator).await?;
+    operator.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_single_conflict_stops_neither_a_status_nor_a_deletion() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "single").await?;
+    let proxy = corner.env.fault_proxy().await?;
+    let blueprint = Bundles { ordered: true, ..Bundles::default() };
+    let config = corner.user.config_through(&proxy.url())?;
+    let operator = Operator::with(config, corner.namespace.name(), Unified::of(blueprint))?;
+    operator.ready().await?;
+    for wanted in [Match::verb(Verb::Apply).resource("bundles/status"), Match::verb(Verb::Delete)] {
+        proxy.add(Fault::on(wanted).first().then(Answer::conflict()));
+    }
+    let note = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+    let spec = BundleSpec { items: vec![Item::of(note)], ..BundleSpec::default() };
+    corner.namespace.api::<Bundle>().create(&PostParams::default(), &Bundle::new("one", spec)).await?;
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    corner.delete("Bundle", "one").await?;
+    corner.gone("Bundle", "one").await?;
+    corner.gone("ConfigMap", "a").await?;
+    assert_eq!(hits(&proxy), 2);
+    operator.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread")]

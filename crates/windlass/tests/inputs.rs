@@ -337,7 +337,7 @@ async fn no_value_and_no_plain_hash_of_it_is_found_anywhere() -> Result<()> {
     let generated = String::from_utf8(BASE64_STANDARD.decode(generated)?)?;
     operator.stop().await?;
 
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
     let mut traces = Vec::new();
     for value in values.into_iter().chain([&*generated]) {
         let encoded = BASE64_STANDARD.encode(value);

@@ -56,8 +56,21 @@ async fn the_server_keeps_what_the_contract_rests_on() -> Result<()> {
     assert_eq!(created["data"]["k"], "v", "a version that nothing has creates");
     let again = with(wanted.clone(), "resourceVersion", "1");
     assert_eq!(refusal(apply(&maps, "us", true, &again).await), (409, 0), "and never merges");
+    let gone = with(map("gone", &json!({})), "uid", "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d");
+    assert_eq!(
+        refusal(apply(&maps, "us", true, &gone).await),
+        (409, 0),
+        "a uid that is gone creates nothing"
+    );
     let stranger = with(wanted.clone(), "uid", "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d");
-    assert_eq!(refusal(apply(&maps, "us", true, &stranger).await), (409, 0), "nor into another incarnation");
+    match apply(&maps, "us", true, &stranger).await {
+        Err(kube::Error::Api(status)) => {
+            let fields: Vec<_> = status.details.iter().flat_map(|details| &details.causes).collect();
+            assert_eq!(status.code, 422, "{status:?}");
+            assert!(fields.iter().all(|cause| cause.field == "metadata.uid"), "{status:?}");
+        }
+        other => panic!("another incarnation was written: {other:?}"),
+    }
     let other = map("a", &json!({"k": "theirs"}));
     assert_eq!(refusal(apply(&maps, "them", false, &other).await), (409, 1), "a field conflict has causes");
 
@@ -117,7 +130,7 @@ async fn an_object_that_was_replaced_between_our_read_and_our_write_is_not_overw
     corner.bundle("one", vec![Item::of(map("a", &json!({"ours": "1"})))]).await?;
     corner.until::<Bundle>("one", "Ready", "True").await?;
 
-    let patches = Match::verb(Verb::Patch).resource("configmaps").name("a");
+    let patches = Match::verb(Verb::Apply).resource("configmaps").name("a");
     let held = proxy.add(Fault::on(patches).first().then(Action::Hold));
     let items = vec![Item::of(map("a", &json!({"ours": "2"})))];
     corner.respec("one", &BundleSpec { items, ..BundleSpec::default() }).await?;

@@ -52,7 +52,7 @@ impl Running {
             .args(["--operator-namespace", namespace])
             .arg(format!("--metrics-bind-address={admin}"))
             .arg(format!("--webhook-bind-address=127.0.0.1:{webhooks}"))
-            .args(["--webhook-host=127.0.0.1", "--log-format=text"])
+            .args(["--webhook-name=127.0.0.1", "--log-format=text"])
             .env_remove("WATCH_NAMESPACE")
             .env_remove("KUBECONFIG")
             .stdin(Stdio::piped())

@@ -89,8 +89,27 @@ impl Desk {
         let Some(managed) = adopt::takeover(managed, &self.manager, &api_version, &self.predecessors) else {
             return Ok(());
         };
+        self.write_managed(desired, live, managed).await
+    }
+
+    /// Makes ours what somebody has put in the place of our fields, as the object was read; whether there was any.
+    pub(crate) async fn make_way(&self, desired: &Desired, live: &Value) -> Result<bool, ClientError> {
+        let (metadata, api_version) = (&live["metadata"], desired.resource.api_version());
+        let managed = adopt::make_way(&metadata["managedFields"], &self.manager, &api_version, &desired.body);
+        let Some(managed) = managed else { return Ok(false) };
+        self.write_managed(desired, live, managed).await?;
+        Ok(true)
+    }
+
+    async fn write_managed(
+        &self,
+        desired: &Desired,
+        live: &Value,
+        managed: Value,
+    ) -> Result<(), ClientError> {
+        let metadata = &live["metadata"];
         let patch = json!({"metadata": {
-            "uid": live["metadata"]["uid"], "resourceVersion": live["metadata"]["resourceVersion"], "managedFields": managed,
+            "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"], "managedFields": managed,
         }});
         let objects = self.client.objects_of::<IgnoredAny>(desired.resource.clone());
         objects.patch(&desired.key, &Patch::Merge(patch), &self.manager).await.map(|_| ())
@@ -123,6 +142,12 @@ impl Desk {
             other => other,
         }
     }
+}
+
+/// Whether a write met another incarnation than the one it was meant for. Where there is none at all, that is a conflict; where there
+/// is another, the server says that the uid cannot be changed.
+pub(crate) fn is_another(failure: &Failure) -> bool {
+    matches!(failure, Failure::Invalid(causes) if causes.iter().any(|cause| cause.field == "metadata.uid"))
 }
 
 /// Whether the server refused a write because a field cannot be changed: by the fields that it names, never by its words.

@@ -13,7 +13,7 @@ use windlass_runtime::events::EventType;
 use windlass_runtime::meta::{Keep, Meta, Uid};
 
 use super::builder::Machine;
-use super::desk::is_immutable;
+use super::desk::{is_another, is_immutable};
 use super::owner::OwnerView;
 use crate::blueprint::Blueprint;
 use crate::desired::Desired;
@@ -309,7 +309,40 @@ impl<B: Blueprint> Visitor<'_, B> {
             Err(error) if is_immutable(&desired.resource, error.failure()) => {
                 self.immutable(node, desired, meta, error).await
             }
+            Err(error) if is_another(error.failure()) => {
+                Err(conflict("it was replaced by another of its name while we looked"))
+            }
+            Err(error) if matches!(error.failure(), Failure::Invalid(_)) && is_drift(digest, meta) => {
+                self.make_way(node, desired, &attempt, meta, error, done).await
+            }
             Err(error) => Err(self.refused(node, &attempt, error)),
+        }
+    }
+
+    /// What was right before is refused now, so somebody has put something beside it that cannot be there: it gives way.
+    async fn make_way(
+        &self,
+        node: &Node,
+        desired: &Desired,
+        attempt: &str,
+        meta: &Meta,
+        refusal: ClientError,
+        done: &mut NodeResult,
+    ) -> Result<(), NodeError> {
+        let Some(found) = self.machine.desk.look(&desired.resource, &desired.key).await? else {
+            return Err(conflict("it went while we looked"));
+        };
+        if !self.machine.desk.make_way(desired, &found).await? {
+            return Err(self.refused(node, attempt, refusal));
+        }
+        match self.machine.desk.update(desired, meta.uid, node.draft.conflicts).await {
+            Ok(()) => {
+                tracing::info!(object = ?desired, why = %refusal, "applied, after what was in its way");
+                *done = NodeResult::Applied;
+                self.machine.memory.accepted(&self.owner.key, self.owner.uid, &node.draft.id);
+                Ok(())
+            }
+            Err(error) => Err(self.refused(node, attempt, error)),
         }
     }
 
@@ -371,10 +404,10 @@ impl<B: Blueprint> Visitor<'_, B> {
     /// Remembers what the server would not have.
     fn refused(&self, node: &Node, attempt: &str, error: ClientError) -> NodeError {
         self.machine.memory.not_written(&self.owner.key, self.owner.uid, &node.draft.id);
-        let (internal, invalid) =
-            (*error.failure() == Failure::Internal, matches!(error.failure(), Failure::Invalid(_)));
+        let internal = *error.failure() == Failure::Internal;
+        let final_word = matches!(error.failure(), Failure::Invalid(_) | Failure::FieldConflict(_));
         let error = NodeError::from(error);
-        if !(internal || invalid) {
+        if !(internal || final_word) {
             return error;
         }
         let times =
@@ -585,6 +618,11 @@ fn drift(desired: &Desired, digest: &str, live: &Live) -> Option<String> {
     ownership::lost(&desired.body, &entry.fields).map(|path| format!("somebody changed {path}"))
 }
 
+/// Whether the object has had this very content before.
+fn is_drift(digest: &str, meta: &Meta) -> bool {
+    meta.annotations.get(mark::DIGEST).is_some_and(|known| **known == *digest)
+}
+
 fn mark_of(desired: &Desired) -> String {
     let digest =
         desired.body.pointer("/metadata/annotations").and_then(|annotations| annotations.get(mark::DIGEST));
@@ -622,3 +660,34 @@ fn verb(verb: &Verb) -> &'static str {
 
 /// When a refused content is sent again, at the latest.
 pub(crate) const RETRY: Duration = REFUSAL;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secrecy::DigestKey;
+    use k8s_openapi::api::core::v1::Secret;
+    use windlass_runtime::resource::ResourceType;
+
+    /// A changed value is a write of every object of every installation.
+    #[test]
+    fn the_digests_of_a_fixed_object_never_change() {
+        let uid = "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d";
+        let body = json!({"metadata": {"name": "a", "namespace": "shop", "labels": {label::CONTROLLER: "shop.test", label::OWNER: uid},
+            "annotations": {mark::ORDER: "0"}}, "data": {"k": "dg=="}, "type": null});
+        let secret = Desired::from_value(ResourceType::of::<Secret>(), body, None).unwrap();
+        let content = Digest::of(&secret.body).unwrap();
+        assert_eq!(secrecy::plain(content), "9a2f95de2b8effb768e43de901f12985");
+        assert_eq!(DigestKey::from_bytes(&[7; 32]).digest(content), "60528a91da1d58a8cca9ddf20fcd90bc");
+    }
+
+    /// A changed token restarts every database of every installation.
+    #[test]
+    fn the_token_in_a_pod_template_never_changes() {
+        let body = json!({"metadata": {"name": "a", "namespace": "shop"}, "stringData": {"k": "v"}});
+        let secret = Desired::from_value(ResourceType::of::<Secret>(), body, None).unwrap();
+        let digest = Digest::of(&secret.content()).unwrap().as_bytes().to_vec();
+        let contents = [Content { id: "Secret a".into(), digest }];
+        let stamp = Stamp::next(&DigestKey::from_bytes(&[7; 32]), &contents, None);
+        assert_eq!(stamp.token(), "35f0f43632b7a6f104ed8057310ab833");
+    }
+}

@@ -196,7 +196,11 @@ impl<B: Blueprint> Machine<B> {
                 // What is still there tells us when it goes; what is gone lets the next go at once.
                 Ok(self.all_gone(owner, drawn))
             }
-            Pruning::Wait(_) => Ok(false),
+            Pruning::Wait(objects) => {
+                verdict.progressing = true;
+                verdict.message = format!("{}; {}", verdict.message, prune::going(&objects));
+                Ok(false)
+            }
             Pruning::HeldBack(leaving, all) => {
                 let said = format!(
                     "the plan no longer has {leaving} of {all} objects, though the spec has not changed: nothing is deleted. If that \

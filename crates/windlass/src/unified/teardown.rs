@@ -48,13 +48,22 @@ impl<B: Blueprint> Machine<B> {
         let drawn = &drawing.drawn;
         // What is in no plan any more may depend on what is.
         let unplanned = self.inventory(owner, |resource, key| drawn.holds(resource, key));
-        match prune::decide(unplanned, true) {
+        let unplanned = match prune::decide(unplanned, true) {
             Pruning::Delete(objects) => {
                 for object in &objects {
                     self.desk.delete(&object.resource, &object.key, object.uid).await?;
                 }
+                self.inventory(owner, |resource, key| drawn.holds(resource, key))
             }
-            Pruning::Wait(_) | Pruning::Nothing | Pruning::HeldBack(..) => {}
+            Pruning::Wait(objects) => objects,
+            Pruning::Nothing | Pruning::HeldBack(..) => Vec::new(),
+        };
+        if let Pruning::Delete(going) | Pruning::Wait(going) = prune::decide(unplanned, true) {
+            // Its going wakes us.
+            let verdict = Verdict::going(format!("deleting: {}", prune::going(&going)));
+            let own = self.own_status(full.object(), owner, None, &verdict);
+            self.tell(owner, &verdict, false, owner.generated(), own).await?;
+            return Ok(Outcome::Done);
         }
         let report: Told =
             drawn.graph.run_reverse(self.concurrency, |node| self.take_down(owner, node)).await;

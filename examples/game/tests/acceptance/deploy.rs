@@ -60,7 +60,7 @@ async fn the_manifests_apply_and_grant_exactly_what_the_program_needs() -> Resul
     let args = json!(deployment.spec)["template"]["spec"]["containers"][0]["args"].clone();
     let args: Vec<String> = serde_json::from_value(args)?;
     let kept = |arg: &&str| !arg.starts_with("--log-format") && !arg.starts_with("--metrics-bind-address");
-    let ours = ["--webhook-bind-address=127.0.0.1:0", "--webhook-host=127.0.0.1"];
+    let ours = ["--webhook-bind-address=127.0.0.1:0", "--webhook-name=127.0.0.1"];
     let args: Vec<&str> = args.iter().map(String::as_str).filter(kept).chain(ours).collect();
     let directory = tempfile::tempdir()?;
     let kubeconfig = directory.path().join("kubeconfig");
