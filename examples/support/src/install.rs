@@ -53,14 +53,13 @@ pub async fn account_config(env: &TestEnv, namespace: &str, account: &str) -> Re
 /// The API server's admission of `blockOwnerDeletion` looks kinds up in a list that it renews every 30 seconds: where requests are
 /// counted, those that it refuses until then would count too.
 pub async fn until_owners<K: Resource<DynamicType = ()>>(namespace: &TestNamespace) -> Result<()> {
-    let owner = json!({"apiVersion": K::api_version(&()), "kind": K::kind(&()), "name": "none", "controller": true,
+    let reference = json!({"apiVersion": K::api_version(&()), "kind": K::kind(&()), "name": "none", "controller": true,
         "uid": "00000000-0000-4000-8000-000000000000", "blockOwnerDeletion": true});
-    let owned: ConfigMap =
-        serde_json::from_value(json!({"metadata": {"name": "owned", "ownerReferences": [owner]}}))?;
+    let child: ConfigMap =
+        serde_json::from_value(json!({"metadata": {"name": "child", "ownerReferences": [reference]}}))?;
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
     let known = eventually(format!("{} to be known as an owner", K::kind(&())), || async {
-        let owned = namespace.api().create(&dry_run, &owned).await;
-        owned.map(drop).map_err(|error| error.to_string())
+        namespace.api().create(&dry_run, &child).await.map(drop).map_err(|error| error.to_string())
     });
     Ok(known.await?)
 }
