@@ -1,5 +1,6 @@
 //! `graph`: what would be done for the objects of a manifest, without a cluster.
 
+use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 
@@ -48,7 +49,8 @@ fn plans(operator: &Operator, manifest: &str, format: GraphFormat) -> Result<Str
         }
         let report = (drawer.draw)(object).map_err(|error| format!("{kind} {name} has no plan: {error}"))?;
         if format == GraphFormat::Text {
-            shown.push_str(&format!("{kind} {name}: "));
+            // Writing to a string cannot fail.
+            let _ = write!(shown, "{kind} {name}: ");
         }
         shown.push_str(&render(&report, format)?);
     }

@@ -183,9 +183,9 @@ impl Process {
         &self.client.0
     }
 
-    /// Runs until SIGTERM or SIGINT; see [`Manager::run`].
-    pub async fn run(self) -> Result<(), ManagerError> {
-        self.manager.run().await
+    /// Runs until SIGTERM or SIGINT, which are heard from the call on; see [`Manager::run`].
+    pub fn run(self) -> impl Future<Output = Result<(), ManagerError>> {
+        self.manager.run()
     }
 
     /// Runs until a stop is requested; see [`Manager::run_until`].

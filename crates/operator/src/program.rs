@@ -68,11 +68,13 @@ fn run(operator: &Operator, args: &args::Run) -> Result<(), Failure> {
         let cluster = config.cluster_url.to_string();
         let process = operator.assemble(config, &settings).map_err(|error| Failure::Environment(advise(&error)))?;
         let facts = facts(operator, &settings, &process, &cluster);
+        let (client, watches) = (process.client().clone(), process.watches().to_vec());
+        // Before the first screen, which says how to stop it.
+        let running = process.run();
         match format {
             LogFormat::Text => say(&first_screen(&facts)),
-            LogFormat::Json => tracing::info!(version = operator.version, cluster, watches = ?process.watches(), "starting"),
+            LogFormat::Json => tracing::info!(version = operator.version, cluster, ?watches, "starting"),
         }
-        let client = process.client().clone();
         let greet = async move {
             if let Err(error) = client.kube().apiserver_version().await {
                 tracing::warn!(%error, cluster, "the cluster does not answer; is its address right, and is it up? Trying again until it does");
@@ -80,7 +82,7 @@ fn run(operator: &Operator, args: &args::Run) -> Result<(), Failure> {
             std::future::pending().await
         };
         tokio::select! {
-            ended = process.run() => ended.map_err(|error| Failure::Running(error.to_string())),
+            ended = running => ended.map_err(|error| Failure::Running(error.to_string())),
             never = greet => never,
         }
     })

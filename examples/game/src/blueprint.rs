@@ -102,20 +102,6 @@ mod tests {
         game
     }
 
-    /// What would be done, without a cluster.
-    #[test]
-    fn a_game_is_three_objects_and_the_ingress_comes_after_the_service() -> Result<(), DrawError> {
-        let plan = windlass::preview(&GameBlueprint, &game(""))?;
-        assert_eq!(
-            plan.text().to_string(),
-            "3 planned\n\
-             ├─ Deployment web: planned: apply\n\
-             └─ Service web: planned: apply\n   \
-                └─ Ingress web: planned: apply\n"
-        );
-        Ok(())
-    }
-
     #[test]
     fn a_game_without_a_host_has_one_of_its_name_and_namespace() {
         assert_eq!(game("").host(), "web.fun.mygame.io");

@@ -29,6 +29,21 @@ pub fn granted(manifests: &Manifests) -> Result<Rules> {
     Ok(granted)
 }
 
+/// What was refused for lack of a right: forbidden, and never allowed.
+///
+/// Forbidden for a while is something else: the API server's admission of `blockOwnerDeletion` looks kinds up in a list that it
+/// renews every 30 seconds, and until then an owner of a kind that was just defined is forbidden to everybody.
+#[must_use]
+pub fn missing(requests: &Requests) -> Requests {
+    requests.code(403).filter(|refused| {
+        !requests.iter().any(|other| {
+            other.code < 300
+                && (&other.verb, &other.resource, &other.subresource)
+                    == (&refused.verb, &refused.resource, &refused.subresource)
+        })
+    })
+}
+
 /// The rights that were granted and not used, one line each.
 ///
 /// Not counted are watches and their lists (they come as three, whichever of them the server takes), the rare patch that counts a

@@ -226,24 +226,30 @@ impl Manager {
     /// Runs until SIGTERM or SIGINT, or until a part fails for good. A second signal ends the process at once, with
     /// exit code 1.
     ///
+    /// Signals are heard from the call on, before anything is awaited: what is said to the user in between holds. Must be called
+    /// within a Tokio runtime.
+    ///
     /// Cancellation: dropped, it drops everything that runs.
-    pub async fn run(self) -> Result<(), ManagerError> {
-        let mut signals = Signals::listen().map_err(|error| ManagerError {
-            failures: vec![PartFailure { part: "listening to signals".into(), error: error.into() }],
-            overdue: Vec::new(),
-        })?;
-        let (stopper, stop) = Stop::pair();
-        let listen = async {
-            let signal = signals.next().await;
-            tracing::info!(signal, "stopping; a second signal ends the process at once");
-            stopper.request();
-            let signal = signals.next().await;
-            tracing::error!(signal, "second signal: ending at once");
-            std::process::exit(1);
-        };
-        tokio::select! {
-            result = self.run_until(stop) => result,
-            never = listen => never,
+    pub fn run(self) -> impl Future<Output = Result<(), ManagerError>> {
+        let signals = Signals::listen();
+        async move {
+            let mut signals = signals.map_err(|error| ManagerError {
+                failures: vec![PartFailure { part: "listening to signals".into(), error: error.into() }],
+                overdue: Vec::new(),
+            })?;
+            let (stopper, stop) = Stop::pair();
+            let listen = async {
+                let signal = signals.next().await;
+                tracing::info!(signal, "stopping; a second signal ends the process at once");
+                stopper.request();
+                let signal = signals.next().await;
+                tracing::error!(signal, "second signal: ending at once");
+                std::process::exit(1);
+            };
+            tokio::select! {
+                result = self.run_until(stop) => result,
+                never = listen => never,
+            }
         }
     }
 

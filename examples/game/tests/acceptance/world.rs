@@ -180,7 +180,7 @@ impl World {
     /// The end of a test: the operator stops in order, and was never refused anything.
     pub(crate) async fn end(self, running: Running) -> Result<()> {
         running.stop().await?;
-        let refused = self.requests(self.begun)?.code(403);
+        let refused = rights::missing(&self.requests(self.begun)?);
         ensure!(refused.is_empty(), "the operator lacks a right: {refused}");
         Ok(())
     }
