@@ -108,11 +108,11 @@ async fn until_it_can_own(client: &Client, definition: &CustomResourceDefinition
     };
     let child = ConfigMap { metadata, ..ConfigMap::default() };
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-    let owned = within(Duration::from_secs(30), "admission to know the kind", || async {
+    let known = within(Duration::from_secs(30), "admission to know the kind", || async {
         match maps.create(&dry_run, &child).await {
             Err(kube::Error::Api(status)) if status.code == 403 => Err(status.message.clone()),
             _ => Ok(()),
         }
     });
-    let _ = owned.await;
+    let _ = known.await;
 }

@@ -113,8 +113,8 @@
 //!
 //! # What it does not see
 //!
-//! Others may reorder lists whose items have keys (containers, ports): the server does not write down whose order it was, and no
-//! order is taken for another's. And where somebody empties `managedFields`, one apply puts our entry back, but what was there
+//! Others may reorder lists whose items have keys (containers, ports), or fill a list that the plan has empty: the server does not
+//! write down whose that was. And where somebody empties `managedFields`, one apply puts our entry back, but what was there
 //! before it then also belongs to `before-first-apply`: a field that a later plan drops stays.
 //!
 //! # The rooms

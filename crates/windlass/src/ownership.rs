@@ -4,7 +4,8 @@
 //! is now; what others add beside ours does not matter to it. Values are never compared: so defaults, normalised
 //! quantities, dropped zero values and images that admission rewrote are no drift.
 //!
-//! It does not see when others reorder a list whose items have keys: the server does not write that down.
+//! It does not see when others reorder a list whose items have keys, or fill a list that the plan has empty: the server does not
+//! write that down.
 //!
 //! `fieldsV1` is a tree whose keys say what they are: `f:name` a field, `k:{…}` an item of a list by its keys, `v:…` an item of
 //! a set by its value, `.` the thing itself. An empty node is a leaf: the whole value, of whatever size, is one field.
@@ -61,10 +62,11 @@ fn member(name: &str, value: &Value, fields: &Map<String, Value>, path: &mut Str
     let length = path.len();
     path.push('.');
     path.push_str(name);
-    let covered = fields
-        .get(&format!("f:{name}"))
-        .and_then(Value::as_object)
-        .is_some_and(|node| covers(value, node, path));
+    let covered = match fields.get(&format!("f:{name}")).and_then(Value::as_object) {
+        Some(node) => covers(value, node, path),
+        // An empty list of items with keys has no item to own, and then nobody owns the list.
+        None => value.as_array().is_some_and(Vec::is_empty),
+    };
     if covered {
         path.truncate(length);
     }
@@ -179,6 +181,13 @@ mod tests {
     fn an_item_with_another_key_is_not_ours() {
         let other = FIELDS.replace(r#"k:{\"name\":\"A\"}"#, r#"k:{\"name\":\"B\"}"#);
         assert_eq!(lost(&deployment(), &other).as_deref(), Some(".spec.template.spec.containers[0].env[0]"));
+    }
+
+    #[test]
+    fn an_empty_list_is_nobodys_but_an_empty_map_is_ours() {
+        let desired = json!({"metadata": {"finalizers": []}, "spec": {"args": [], "nodeSelector": {}}});
+        assert_eq!(lost(&desired, r#"{"f:spec":{"f:args":{},"f:nodeSelector":{}}}"#), None);
+        assert_eq!(lost(&desired, r#"{"f:spec":{"f:args":{}}}"#).as_deref(), Some(".spec.nodeSelector"));
     }
 
     #[test]

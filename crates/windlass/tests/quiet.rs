@@ -41,6 +41,16 @@ async fn many_converged_owners_cost_no_request_and_a_restart_costs_lists_only() 
     };
     futures::stream::iter(0..OWNERS).map(create).buffer_unordered(16).try_collect::<Vec<_>>().await?;
     converged(&api).await?;
+    // Events are written at their own pace.
+    within(Duration::from_mins(2), "all events are written", || async {
+        let (recorded, written) = (
+            operator.metric("windlass_events_recorded_total"),
+            operator.metric("windlass_events_written_total"),
+        );
+        let dropped = operator.metric("windlass_events_dropped_total");
+        if written + dropped >= recorded { Ok(()) } else { Err(format!("{written} of {recorded}")) }
+    })
+    .await?;
     println!(
         "{OWNERS} owners of 12 nodes came up in {:?}: {}",
         began.elapsed(),
@@ -165,7 +175,7 @@ fn awkward() -> Vec<Value> {
         json!({"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": meta("elastic"), "spec": {"maxReplicas": 3,
             "targetCPUUtilizationPercentage": 80, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "zero"}}}),
         json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta("claim"), "spec": {"accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "1073741824"}}, "volumeName": ""}}),
+            "resources": {"requests": {"storage": "1073741824"}}}}),
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta("empty"), "data": {"": null, "a": ""}, "binaryData": {}, "immutable": false}),
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta("nothing")}),
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": meta("empty"), "stringData": {"a": "", "b": "x"}, "type": ""}),

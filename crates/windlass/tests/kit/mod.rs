@@ -58,6 +58,7 @@ impl Operator {
         let cache = Cache::with_timing(&client, timing);
         let (recorder, publisher) = Recorder::new(&client, RecorderOptions::new(B::NAME))?;
         let mut manager = Manager::new();
+        recorder.show_in(manager.metrics());
         let metrics = PlanMetrics::shown_in(manager.metrics());
         let controller = unified
             .in_namespaces([namespace])
