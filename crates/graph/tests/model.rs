@@ -242,6 +242,7 @@ async fn engine(case: &Case) -> (Vec<Row>, Vec<usize>) {
                 assert_eq!(message, "on purpose");
                 Fate::Failed("panic")
             }
+            Outcome::Planned(_) => panic!("a graph that was run has no node that is only planned"),
             Outcome::Failed(Failure::DeadlineExceeded(_)) => Fate::Failed("deadline"),
             Outcome::Skipped { because_of } => {
                 let chain: Vec<usize> = row.blockers().map(|blocker| number(blocker.id())).collect();
