@@ -3,7 +3,7 @@
 //! On a paused clock a visit takes exactly as long as its script says, so the model
 //! predicts not only who ends how, but when each visit begins and ends.
 
-#![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::{cell::RefCell, time::Duration};
 
