@@ -99,11 +99,12 @@ async fn client(kubeconfig: &Path) -> Result<kube::Client, Failure> {
 fn summary(example: &Example, facts: &Facts, running: &Running) -> String {
     let kubectl = crate::up::kubectl(facts);
     let width = example.tries.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
-    let tries: String = example
+    let tries: Vec<String> = example
         .tries
         .iter()
-        .map(|(command, why)| format!("  {kubectl} {command:<width$}   # {why}\n"))
+        .map(|(command, why)| format!("  {kubectl} {command:<width$}   # {why}"))
         .collect();
+    let tries = tries.join("\n");
     format!(
         "
 The operator {name} runs as a process of its own, under the rights of its ServiceAccount.
@@ -115,7 +116,8 @@ To use it, in another terminal:
 
   export KUBECONFIG={kubeconfig}
 
-{tries}",
+{tries}
+",
         name = example.operator.name(),
         admin = running.admin,
         log = running.log.display(),
