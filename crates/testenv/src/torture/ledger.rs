@@ -18,6 +18,7 @@ use super::kind::Kind;
 use super::normal;
 use super::snapshot::Snapshot;
 use crate::error::{Error, Result};
+use crate::eventually::eventually;
 
 /// What every namespace has, by kind and name.
 const EVERYWHERE: [(&str, &str); 2] = [("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")];
@@ -134,11 +135,16 @@ impl Scope {
     async fn list(&self, index: usize) -> Result<(Vec<DynamicObject>, String)> {
         let kind = &self.kinds[index];
         let params = ListParams { label_selector: kind.selector.clone(), ..ListParams::default() };
-        let list = kind
-            .api(&self.client, &self.namespace)
-            .list(&params)
-            .await
-            .map_err(Error::api(format!("listing {kind} in {}", self.namespace)))?;
+        let (api, what) =
+            (kind.api(&self.client, &self.namespace), format!("listing {kind} in {}", self.namespace));
+        // A connection that the server closed as we took it says nothing about the operator.
+        let listed = eventually(what.clone(), || async {
+            match api.list(&params).await {
+                Err(error) if !matches!(error, kube::Error::Api(_)) => Err(error.to_string()),
+                answer => Ok(answer),
+            }
+        });
+        let list = listed.await?.map_err(Error::api(what))?;
         let version = list.metadata.resource_version.unwrap_or_default();
         let objects = list.items.into_iter().filter_map(|object| self.admit(kind, object));
         Ok((objects.collect(), version))
