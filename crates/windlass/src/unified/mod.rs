@@ -5,9 +5,13 @@
 //! Every arrow is a place where the process may die. What is done is done; the next run reads what is true and goes on.
 
 mod builder;
+mod complete;
 mod desk;
+mod generate;
 mod keyring;
+mod leave;
 mod node;
+mod object;
 mod owner;
 mod reconcile;
 mod teardown;
