@@ -2,11 +2,10 @@
 
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
-use kube::Resource;
+use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
-use windlass_testenv::{TestEnv, TestNamespace, eventually};
+use windlass_testenv::TestEnv;
 
 /// Applies a document as it is written, strictly, so that the server's own reader of YAML has a say too.
 pub async fn apply(client: &kube::Client, document: &str) -> Result<Value> {
@@ -46,20 +45,4 @@ pub async fn account_config(env: &TestEnv, namespace: &str, account: &str) -> Re
         "contexts": [{"name": "account", "context": {"cluster": "c", "user": "u"}}],
     });
     Ok(config.to_string())
-}
-
-/// Waits until objects of this kind may be owners.
-///
-/// The API server's admission of `blockOwnerDeletion` looks kinds up in a list that it renews every 30 seconds: where requests are
-/// counted, those that it refuses until then would count too.
-pub async fn until_owners<K: Resource<DynamicType = ()>>(namespace: &TestNamespace) -> Result<()> {
-    let reference = json!({"apiVersion": K::api_version(&()), "kind": K::kind(&()), "name": "none", "controller": true,
-        "uid": "00000000-0000-4000-8000-000000000000", "blockOwnerDeletion": true});
-    let child: ConfigMap =
-        serde_json::from_value(json!({"metadata": {"name": "child", "ownerReferences": [reference]}}))?;
-    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-    let known = eventually(format!("{} to be known as an owner", K::kind(&())), || async {
-        namespace.api().create(&dry_run, &child).await.map(drop).map_err(|error| error.to_string())
-    });
-    Ok(known.await?)
 }

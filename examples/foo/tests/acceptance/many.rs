@@ -1,7 +1,7 @@
 //! What many Foos cost: requests, counted by the API server, and memory.
 
 use anyhow::Result;
-use example_support::{Program, install};
+use example_support::Program;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::api::ListParams;
 use windlass_testenv::{TestEnv, eventually, or_not_run};
@@ -20,7 +20,6 @@ async fn many_foos_cost_four_requests_each_and_then_none() -> Result<()> {
     std::fs::write(&kubeconfig, world.user.kubeconfig()?)?;
     let arguments = ["-n", world.namespace.name()];
 
-    install::until_owners::<foo::api::Foo>(&world.namespace).await?;
     let mark = world.mark()?;
     let program = Program::start(PROGRAM, &kubeconfig, &arguments, &[])?;
     program.ready("foo").await?;

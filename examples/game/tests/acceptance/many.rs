@@ -1,9 +1,9 @@
 //! What many Games cost: requests, counted by the API server, and memory.
 
 use anyhow::Result;
-use example_support::{Program, install};
+use example_support::Program;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use game::api::{Game, Phase};
+use game::api::Phase;
 use kube::api::ListParams;
 use windlass_testenv::{TestEnv, or_not_run, within};
 
@@ -22,7 +22,6 @@ async fn many_games_cost_five_requests_each_and_then_none() -> Result<()> {
     std::fs::write(&kubeconfig, world.user.kubeconfig()?)?;
     let arguments = ["-n", world.namespace.name(), "--webhook-bind-address=0"];
 
-    install::until_owners::<Game>(&world.namespace).await?;
     let mark = world.mark()?;
     let program = Program::start(PROGRAM, &kubeconfig, &arguments, &[])?;
     program.ready("mygame").await?;
