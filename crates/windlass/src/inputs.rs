@@ -295,14 +295,15 @@ impl Registry {
         resolved
     }
 
-    /// Follows an object that is in the way, so that its owner learns when it goes.
-    pub(crate) fn follow_foreign(
+    /// Follows an object that is in the way, or that should be there, so that its owner learns when that changes. Says whether it
+    /// is there now: between our look and the watch it may have gone or come, and then nobody would tell.
+    pub(crate) async fn follow_foreign(
         &self,
         owner: &ObjectKey,
         resource: &ResourceType,
         key: &ObjectKey,
         held: &Held,
-    ) {
+    ) -> bool {
         // The kind is known at run time only; which type stands for it in the shape does not matter then.
         type Any = crate::live::Bare<k8s_openapi::api::core::v1::Pod>;
         let source = SourceKey { resource: resource.clone(), key: key.clone(), read: false };
@@ -312,7 +313,9 @@ impl Registry {
             Box::new(Opened { reader, key: opened.1.clone() })
         });
         let followed = self.follow(owner, &source, &open);
-        held.0.lock().insert(format!("in the way: {} {key}", resource.kind), followed);
+        held.0.lock().insert(format!("in the way: {} {key}", resource.kind), Arc::clone(&followed));
+        let _ = tokio::time::timeout(FIRST_LIST, followed.source.synced()).await;
+        followed.source.get().is_some()
     }
 
     /// From now on the owner holds this, and nothing that it held before.

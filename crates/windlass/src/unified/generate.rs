@@ -7,7 +7,7 @@ use windlass_runtime::key::ObjectKey;
 use windlass_runtime::meta::Meta;
 use windlass_runtime::resource::ResourceType;
 
-use super::node::{Visited, Visitor, being_deleted};
+use super::node::{Visited, Visitor, being_deleted, conflict};
 use super::object::describe;
 use crate::blueprint::Blueprint;
 use crate::desired::Desired;
@@ -81,7 +81,9 @@ impl<B: Blueprint> Visitor<'_, B> {
                 return self.meet(node, &shell, "shell", done).await;
             }
             // Restored from a backup, it may come without the label that our watch selects by.
-            self.machine.registry.follow_foreign(&self.owner.key, resource, key, self.held);
+            if self.machine.registry.follow_foreign(&self.owner.key, resource, key, self.held).await {
+                return Err(conflict("it came back while we looked"));
+            }
             let said = format!(
                 "it was generated and is gone. Restore it from a backup; or, if what it protected may be lost, have another one \
                  made with the annotation {}={name} on {}",

@@ -90,7 +90,10 @@ impl<B: Blueprint> Visitor<'_, B> {
         let consent = meta.annotations.get(ask::ADOPT).is_some_and(|title| **title == *self.owner.title())
             || self.owner.annotation(ask::ADOPT) == Some("true");
         if !(self.owner.has(meta) || self.take_back(&live) || (consent && meta.controller().is_none())) {
-            self.machine.registry.follow_foreign(&self.owner.key, &desired.resource, &desired.key, self.held);
+            let registry = &self.machine.registry;
+            if !registry.follow_foreign(&self.owner.key, &desired.resource, &desired.key, self.held).await {
+                return Err(conflict("what was in its way has gone"));
+            }
             return Err(self.collision(desired, &describe(&live)));
         }
         if meta.deleting {
