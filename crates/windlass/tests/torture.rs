@@ -38,10 +38,14 @@ fn forget_uids(object: &mut DynamicObject) {
     let metadata = &mut object.metadata;
     metadata.labels.iter_mut().for_each(|labels| labels.retain(|label, _| label != "windlass.dev/owner"));
     let made_of_uids = ["windlass.dev/digest", "windlass.dev/dependencies"];
-    metadata
-        .annotations
-        .iter_mut()
-        .for_each(|marks| marks.retain(|mark, _| !made_of_uids.contains(&&**mark)));
+    // Written by the volume controllers, whenever they come to it.
+    let of_volumes = |mark: &str| ["volume.", "pv."].iter().any(|prefix| mark.starts_with(prefix));
+    for marks in &mut metadata.annotations {
+        marks.retain(|mark, _| !made_of_uids.contains(&&**mark) && !of_volumes(mark));
+    }
+    if let Some(spec) = object.data.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove("volumeName");
+    }
     for place in [
         "/spec/template/metadata/annotations",
         "/spec/template/metadata/labels",
