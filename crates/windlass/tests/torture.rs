@@ -40,7 +40,7 @@ fn forget_uids(object: &mut DynamicObject) {
     let made_of_uids = ["windlass.dev/digest", "windlass.dev/dependencies"];
     // Written by the volume controllers, whenever they come to it.
     let of_volumes = |mark: &str| ["volume.", "pv."].iter().any(|prefix| mark.starts_with(prefix));
-    for marks in &mut metadata.annotations {
+    if let Some(marks) = &mut metadata.annotations {
         marks.retain(|mark, _| !made_of_uids.contains(&&**mark) && !of_volumes(mark));
     }
     if let Some(spec) = object.data.get_mut("spec").and_then(Value::as_object_mut) {
