@@ -220,14 +220,15 @@ impl Drop for Planes {
 fn call(planes: &Planes, project: &Path, program: impl AsRef<OsStr>, arguments: &[&str]) -> Output {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_")) {
-        if name != "CARGO_HOME" && name != "CARGO_INCREMENTAL" {
+        if name != "CARGO_HOME" {
             command.env_remove(name);
         }
     }
     command.env_remove("K8S_OPENAPI_ENABLED_VERSION").env_remove("LD_LIBRARY_PATH");
     command.env("WINDLASS_RUN_DIR", planes.0.path()).env("CARGO_NET_OFFLINE", "true");
-    // Shared by all runs: what does not change is built once.
-    command.env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("scaffold"));
+    // Where the workspace is built: a project has the dependencies that Windlass has, with the same profile, and builds only what is new.
+    command.env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap());
+    command.env("CARGO_INCREMENTAL", "0");
     command.args(arguments).current_dir(project).stdin(Stdio::null()).output().unwrap()
 }
 

@@ -5,11 +5,10 @@ use std::time::Duration;
 use crate::digest;
 use crate::error::{Error, Result};
 use crate::eventually::{eventually, within};
-use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
+use serde_json::json;
 
 /// Carries the digest of what was installed, to notice another content.
 const DIGEST: &str = "testenv.windlass.dev/digest";
@@ -84,33 +83,46 @@ async fn until_served(
             }
         })
         .await?;
-        until_it_can_own(client, definition, &version.name).await;
     }
     Ok(())
 }
 
-/// Admission learns of new kinds later than everybody else: until then it forbids, to anybody, children that would block the deletion
-/// of such an owner. A cluster that does not check that, or does not let us try, is not waited for.
+/// Some user of every cluster who may create ServiceAccounts and may not update any finalizers: whoever may update all of them, as
+/// an administrator may, is never asked.
+const CHECKED_USER: &str = "system:kube-controller-manager";
+
+/// Admission learns of new kinds up to half a minute later than everybody else: until then it forbids children that would block the
+/// deletion of such an owner, whatever the rights are. Waits for the end of that, so that whatever is forbidden later is a right that is
+/// missing. A cluster that does not check that, or does not let us try, is not waited for.
+pub(crate) async fn until_they_can_own(client: &Client, definitions: &[CustomResourceDefinition]) {
+    for definition in definitions {
+        for version in definition.spec.versions.iter().filter(|version| version.served) {
+            until_it_can_own(client, definition, &version.name).await;
+        }
+    }
+}
+
 async fn until_it_can_own(client: &Client, definition: &CustomResourceDefinition, version: &str) {
-    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
-    let owner = OwnerReference {
-        api_version: format!("{}/{version}", definition.spec.group),
-        kind: definition.spec.names.kind.clone(),
-        name: "nobody".to_owned(),
-        uid: "00000000-0000-4000-8000-000000000000".to_owned(),
-        block_owner_deletion: Some(true),
-        controller: None,
-    };
-    let metadata = ObjectMeta {
-        generate_name: Some("windlass-testenv-".to_owned()),
-        owner_references: Some(vec![owner]),
-        ..ObjectMeta::default()
-    };
-    let child = ConfigMap { metadata, ..ConfigMap::default() };
-    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-    let known = within(Duration::from_secs(30), "admission to know the kind", || async {
-        match maps.create(&dry_run, &child).await {
-            Err(kube::Error::Api(status)) if status.code == 403 => Err(status.message.clone()),
+    let child = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {
+        "generateName": "windlass-testenv-",
+        "ownerReferences": [{
+            "apiVersion": format!("{}/{version}", definition.spec.group),
+            "kind": definition.spec.names.kind,
+            "name": "nobody",
+            "uid": "00000000-0000-4000-8000-000000000000",
+            "blockOwnerDeletion": true,
+        }],
+    }});
+    let known = within(Duration::from_secs(60), "admission to know the kind", || async {
+        let request = http::Request::post("/api/v1/namespaces/default/serviceaccounts?dryRun=All")
+            .header("Impersonate-User", CHECKED_USER)
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(child.to_string().into_bytes())
+            .map_err(|error| error.to_string())?;
+        match client.request_text(request).await {
+            Err(kube::Error::Api(status)) if status.message.contains("cannot find RESTMapping") => {
+                Err(status.message.clone())
+            }
             _ => Ok(()),
         }
     });

@@ -148,10 +148,25 @@ impl TestEnv {
     /// Installs custom resource definitions and returns when the API serves them.
     ///
     /// On the shared control plane a definition that is there with another content
-    /// is refused: others use it.
+    /// is refused: others use it. There it also waits until objects of the kind can
+    /// own others, which takes up to half a minute after the first installation; on a private
+    /// one ask for that with [`until_owners_are_known`](Self::until_owners_are_known).
     pub async fn install_crds(&self, definitions: &[CustomResourceDefinition]) -> Result<()> {
-        let may_replace = !matches!(self.inner.place, Place::Local { private: false, .. });
-        crds::install(&self.client(), definitions, may_replace).await
+        let shared = matches!(self.inner.place, Place::Local { private: false, .. });
+        crds::install(&self.client(), definitions, !shared).await?;
+        if shared {
+            self.until_owners_are_known(definitions).await;
+        }
+        Ok(())
+    }
+
+    /// Waits until the API server lets a user with just the right to update the
+    /// finalizers of these kinds create children that block their deletion.
+    ///
+    /// Its admission learns of a new kind up to half a minute after everybody else,
+    /// and forbids that (403) until then. What it forbids after this is a right that is missing.
+    pub async fn until_owners_are_known(&self, definitions: &[CustomResourceDefinition]) {
+        crds::until_they_can_own(&self.client(), definitions).await;
     }
 
     /// The requests that the API server has seen.

@@ -173,6 +173,29 @@ async fn a_definition_that_others_use_does_not_change_under_them() -> Result<()>
 }
 
 #[tokio::test]
+async fn what_is_installed_can_own_others_at_once_whoever_asks() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let namespace = env.namespace("owners").await?;
+    // New to the API server in every run: what it has known for a while proves nothing.
+    let group = format!("{}.testenv.windlass.dev", namespace.name());
+    let rights = Rules::default().in_namespace(rule("", &["configmaps"], &["create"])).cluster_wide(rule(
+        &group,
+        &["widgets/finalizers"],
+        &["update"],
+    ));
+    let user = namespace.client_for("operator", &rights).await?;
+    let maps: Api<ConfigMap> = Api::namespaced(user.client()?, namespace.name());
+    let mut child = config_map("child", "a");
+    child.metadata.owner_references = Some(serde_json::from_value(json!([{
+        "apiVersion": format!("{group}/v1"), "kind": "Widget", "name": "w",
+        "uid": "00000000-0000-4000-8000-000000000000", "blockOwnerDeletion": true,
+    }]))?);
+    env.install_crds(&[widget_definition(&group)]).await?;
+    maps.create(&PostParams::default(), &child).await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_user_has_exactly_the_rights_given_to_it() -> Result<()> {
     let env = or_not_run!(TestEnv::portable().await);
     let namespace = env.namespace("rights").await?;

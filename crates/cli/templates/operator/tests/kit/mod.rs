@@ -12,10 +12,8 @@ use std::net::SocketAddr;
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::PolicyRule;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, ValidationDirective};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, ValidationDirective};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Resource, ResourceExt as _};
 use serde::Serialize;
@@ -25,7 +23,7 @@ use tokio::task::JoinHandle;
 use windlass_operator::Settings;
 use windlass_operator::manifests::{Install, Manifests};
 use windlass_runtime::manager::{ManagerError, Stop, Stopper};
-use windlass_testenv::{Error, Mark, Rules, TestEnv, TestNamespace, TestUser, eventually, rule};
+use windlass_testenv::{Error, Mark, Rules, TestEnv, TestNamespace, TestUser, eventually};
 
 /// A namespace with the operator at work in it.
 pub struct World {
@@ -48,7 +46,6 @@ impl World {
         let operator = {{crate}}::operator();
         env.install_crds(operator.definitions()).await.map_err(explain)?;
         let namespace = env.namespace(hint).await?;
-        until_owners_are_known(&namespace, operator.definitions()).await?;
         let home = namespace.name();
         let manifests = Manifests::of(&operator, &Install::of(&operator).namespace(home).namespaced())?;
         let user = namespace.client_for(operator.name(), &rights(&manifests)?).await?;
@@ -147,31 +144,6 @@ fn explain(error: Error) -> anyhow::Error {
             .context("the API has changed since the last run, whose control plane goes away after a minute without tests"),
         error => error.into(),
     }
-}
-
-/// For some seconds, the API server forbids objects owned by a kind that is new to it, whatever the rights are. Waits for the end of
-/// that, so that whatever is forbidden later is a right that is missing.
-async fn until_owners_are_known(namespace: &TestNamespace, definitions: &[CustomResourceDefinition]) -> Result<()> {
-    for definition in definitions {
-        let spec = &definition.spec;
-        let version = spec.versions.first().context("a kind without versions")?;
-        let finalizers = format!("{}/finalizers", spec.names.plural);
-        let rights = Rules::default()
-            .in_namespace(rule("", &["configmaps"], &["create"]))
-            .cluster_wide(rule(&spec.group, &[&finalizers], &["update"]));
-        let user = namespace.client_for("owners", &rights).await?;
-        let maps: Api<ConfigMap> = Api::namespaced(user.client()?, namespace.name());
-        let owned = serde_json::from_value(json!({"metadata": {"name": "owned", "ownerReferences": [{
-            "apiVersion": format!("{}/{}", spec.group, version.name), "kind": spec.names.kind, "name": "owner",
-            "uid": "00000000-0000-4000-8000-000000000000", "blockOwnerDeletion": true,
-        }]}}))?;
-        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-        eventually(format!("{} to be known as an owner", spec.names.kind), || async {
-            maps.create(&dry_run, &owned).await.map(drop).map_err(|error| error.to_string())
-        })
-        .await?;
-    }
-    Ok(())
 }
 
 /// The objects of one of the manifests; none, if there is no such file.
