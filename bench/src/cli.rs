@@ -12,7 +12,7 @@ use crate::micro::{self, Micro};
 use crate::programs::Programs;
 use crate::report::Report;
 use crate::subject::Subject;
-use crate::{table, w2};
+use crate::{table, w2, w3, w4, w6};
 
 const AFTER: &str = "\
 Each workload runs three subjects: windlass (bench/subject), go (bench/go, controller-runtime as it comes) and go-tuned (the same with \
@@ -65,6 +65,12 @@ struct Flags {
 enum Command {
     /// Memory of a cached object: full, needed, metadata
     W2,
+    /// No-op reconciles: throughput and CPU
+    W3,
+    /// Five children for every owner: create, change, quiet, delete
+    W4,
+    /// Footprint, start, stop, failover
+    W6,
     /// Everything, one after the other (not the soak)
     All,
     /// Every workload, tiny: guards and correctness only, nothing is written
@@ -82,20 +88,29 @@ enum Command {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Which {
     W2,
+    W3,
+    W4,
+    W6,
 }
 
 impl Which {
-    const ALL: &'static [Self] = &[Self::W2];
+    const ALL: &'static [Self] = &[Self::W2, Self::W3, Self::W4, Self::W6];
 
     fn workload(self) -> Workload {
         match self {
             Self::W2 => w2::WORKLOAD,
+            Self::W3 => w3::WORKLOAD,
+            Self::W4 => w4::WORKLOAD,
+            Self::W6 => w6::WORKLOAD,
         }
     }
 
     async fn run(self, bench: &Bench) -> Result<Measured> {
         match self {
             Self::W2 => w2::run(bench).await,
+            Self::W3 => w3::run(bench).await,
+            Self::W4 => w4::run(bench).await,
+            Self::W6 => w6::run(bench).await,
         }
     }
 }
@@ -108,6 +123,9 @@ pub(crate) fn run(cli: &Cli) -> Result<()> {
         Command::Tables => return write_tables(&results),
         Command::All | Command::Smoke => Which::ALL,
         Command::W2 => &[Which::W2],
+        Command::W3 => &[Which::W3],
+        Command::W4 => &[Which::W4],
+        Command::W6 => &[Which::W6],
     };
     let smoke = matches!(cli.command, Command::Smoke) || cli.options.tiny;
     let options = Options {

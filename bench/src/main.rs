@@ -15,6 +15,7 @@
 mod admin;
 mod bench;
 mod cli;
+mod expected;
 mod figure;
 mod machine;
 mod micro;
@@ -23,10 +24,14 @@ mod proc;
 mod programs;
 mod progress;
 mod report;
+mod scene;
 mod stats;
 mod subject;
 mod table;
 mod w2;
+mod w3;
+mod w4;
+mod w6;
 mod widgets;
 
 use std::io::Write as _;
