@@ -62,6 +62,9 @@ func run(args []string) error {
 	// zap's production settings: JSON, info level, to standard error. client-go logs
 	// through klog, which would otherwise write its own text format beside it.
 	logger := zap.New()
+	if parsed.tuned {
+		logger = newLazyLogger(logger)
+	}
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,9 +27,6 @@ const (
 	// floodBuffer is the bound of the channel source, the same in both programs. It
 	// is also controller-runtime's default.
 	floodBuffer = 1024
-
-	// drainPoll is how often drained looks, at the end of a flood only.
-	drainPoll = 250 * time.Microsecond
 )
 
 type (
@@ -200,11 +196,10 @@ func (n *noop) measure(
 		return errors.New("there are no Widgets to enqueue")
 	}
 	n.tally.reset()
-	cpuBefore, err := cpuTime()
+	begin, err := now()
 	if err != nil {
 		return err
 	}
-	begin := time.Now()
 
 	for i := range total {
 		select {
@@ -224,47 +219,8 @@ func (n *noop) measure(
 		Reconciled: n.tally.finished.Load(),
 		Distinct:   n.tally.distinct(),
 		Mismatches: n.tally.mismatches.Load(),
-		WallNanos:  end.wall.Sub(begin).Nanoseconds(),
-		CPUNanos:   (end.cpu - cpuBefore).Nanoseconds(),
+		WallNanos:  end.wall.Sub(begin.wall).Nanoseconds(),
+		CPUNanos:   (end.cpu - begin.cpu).Nanoseconds(),
 	})
 	return nil
-}
-
-// moment is a point in time on both clocks of a measurement.
-type moment struct {
-	wall time.Time
-	cpu  time.Duration
-}
-
-// drained returns when sent says all is in the queue, the queue is empty and no
-// reconcile runs, and says since when.
-//
-// A request that a worker has taken but not begun is in neither count, hence the
-// second look: quiet means that two in a row saw the same. Looking costs about a
-// microsecond each time and only begins when everything has been sent.
-func (n *noop) drained(ctx context.Context, queue requestQueue, sent func() bool) (moment, error) {
-	ticker := time.NewTicker(drainPoll)
-	defer ticker.Stop()
-	var quiet moment
-	quietAt := int64(-1)
-	for {
-		finished := n.tally.finished.Load()
-		switch {
-		case !sent() || queue.Len() > 0 || n.tally.begun.Load() != finished:
-			quietAt = -1
-		case quietAt == finished:
-			return quiet, nil
-		default:
-			cpu, err := cpuTime()
-			if err != nil {
-				return moment{}, err
-			}
-			quiet, quietAt = moment{wall: time.Now(), cpu: cpu}, finished
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return moment{}, ctx.Err()
-		}
-	}
 }

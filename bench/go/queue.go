@@ -21,10 +21,10 @@ const (
 )
 
 type queueResult struct {
-	Event   string  `json:"event"`
-	Case    string  `json:"case"`
-	NsPerOp float64 `json:"ns_per_op"`
-	Ops     int     `json:"ops"`
+	Event   string `json:"event"`
+	Case    string `json:"case"`
+	NsPerOp int64  `json:"ns_per_op"`
+	Ops     int    `json:"ops"`
 }
 
 func runQueue(_ context.Context, s *subject) error {
@@ -41,7 +41,7 @@ func runQueue(_ context.Context, s *subject) error {
 		s.out.emit(queueResult{
 			Event:   "queue",
 			Case:    c.name,
-			NsPerOp: float64(result.T.Nanoseconds()) / float64(result.N),
+			NsPerOp: result.NsPerOp(),
 			Ops:     result.N,
 		})
 	}
