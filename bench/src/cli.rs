@@ -145,7 +145,7 @@ pub(crate) fn run(cli: &Cli) -> Result<()> {
             let measured = which.run(&bench).await.with_context(|| format!("{name} failed"))?;
             let report = bench.report(measured).await?;
             say(&table::workload(&report, which.workload().figures))?;
-            if !smoke {
+            if !smoke || cli.options.results.is_some() {
                 report.write(&results)?;
                 write_tables(&results)?;
             }

@@ -1,4 +1,5 @@
-//! The cluster around a fan-out operator: who watches its Widgets become ready, and who plays the deployment controller.
+//! The cluster around a fan-out operator: who watches its Widgets become ready, and who plays the deployment controller and, for
+//! Deployments that are deleted in the foreground, the garbage collector.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -193,6 +194,9 @@ impl Drop for Scene {
 /// What the deployment controller would say when all pods are there, at once.
 async fn attend(admin: &Admin, live: &Arc<DeploymentState>) -> Result<Outcome, Error> {
     let (meta, replicas) = (&live.metadata, live.spec.replicas);
+    if meta.deleting {
+        return let_go(admin, meta).await;
+    }
     if live.status.observed_generation >= meta.generation && live.status.available_replicas == replicas {
         return Ok(Outcome::Done);
     }
@@ -202,7 +206,21 @@ async fn attend(admin: &Admin, live: &Arc<DeploymentState>) -> Result<Outcome, E
         "observedGeneration": meta.generation, "replicas": replicas, "updatedReplicas": replicas,
         "readyReplicas": replicas, "availableReplicas": replicas,
     }});
-    match admin.merge(&path, &status).await {
+    sent(admin.merge(&path, &status).await)
+}
+
+/// What the garbage collector would do for a Deployment that is deleted in the foreground and has nothing that could hold it.
+async fn let_go(admin: &Admin, meta: &Meta) -> Result<Outcome, Error> {
+    if meta.finalizers.is_empty() {
+        return Ok(Outcome::Done);
+    }
+    let (namespace, name) = (meta.namespace().unwrap_or_default(), meta.name());
+    let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}");
+    sent(admin.merge(&path, &json!({"metadata": {"finalizers": null}})).await)
+}
+
+fn sent(result: Result<()>) -> Result<Outcome, Error> {
+    match result {
         Ok(()) => Ok(Outcome::Done),
         Err(error) => Err(Error::transient(error.to_string())),
     }
