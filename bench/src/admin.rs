@@ -127,7 +127,9 @@ impl Admin {
             })
             .await?;
         for namespace in widgets::namespaces() {
-            for kind in ["api/v1@configmaps", "api/v1@secrets", "api/v1@serviceaccounts", "apis/apps/v1@deployments"] {
+            for kind in
+                ["api/v1@configmaps", "api/v1@secrets", "api/v1@serviceaccounts", "apis/apps/v1@deployments"]
+            {
                 let (api, plural) = kind.split_once('@').unwrap_or_default();
                 self.delete(&format!("/{api}/namespaces/{namespace}/{plural}")).await?;
             }

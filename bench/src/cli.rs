@@ -5,14 +5,14 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 
 use crate::bench::{Bench, Measured, Options, Workload};
 use crate::micro::{self, Micro};
 use crate::programs::Programs;
 use crate::report::Report;
 use crate::subject::Subject;
-use crate::{table, w2, w3, w4, w6};
+use crate::{soak, table, w1, w2, w3, w4, w5, w6, w9, w10};
 
 const AFTER: &str = "\
 Each workload runs three subjects: windlass (bench/subject), go (bench/go, controller-runtime as it comes) and go-tuned (the same with \
@@ -63,14 +63,8 @@ struct Flags {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Memory of a cached object: full, needed, metadata
-    W2,
-    /// No-op reconciles: throughput and CPU
-    W3,
-    /// Five children for every owner: create, change, quiet, delete
-    W4,
-    /// Footprint, start, stop, failover
-    W6,
+    #[command(flatten)]
+    One(Which),
     /// Everything, one after the other (not the soak)
     All,
     /// Every workload, tiny: guards and correctness only, nothing is written
@@ -84,33 +78,63 @@ enum Command {
     },
 }
 
-/// The workloads, in the order of `all`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+/// A workload.
+#[derive(Clone, Copy, Debug, Subcommand)]
 enum Which {
+    /// From nothing to a full cache: time, peak memory
+    W1,
+    /// Memory of a cached object: full, needed, metadata
     W2,
+    /// No-op reconciles: throughput and CPU
     W3,
+    /// Five children for every owner: create, change, quiet, delete
     W4,
+    /// From a change to its reconcile: latency
+    W5,
+    /// Footprint, start, stop, failover
     W6,
+    /// The queue alone
+    W9,
+    /// How it grows: 1,000, 10,000, 50,000 objects
+    W10,
+    /// Random edits while the API server is killed, for a long time
+    Soak {
+        /// How long
+        #[arg(long, default_value_t = 20.0)]
+        minutes: f64,
+    },
 }
 
 impl Which {
-    const ALL: &'static [Self] = &[Self::W2, Self::W3, Self::W4, Self::W6];
+    /// In the order of `all`: what matters most comes first.
+    const ALL: [Self; 8] = [Self::W2, Self::W3, Self::W4, Self::W6, Self::W1, Self::W5, Self::W9, Self::W10];
+    const SOAK: Self = Self::Soak { minutes: 20.0 };
 
     fn workload(self) -> Workload {
         match self {
+            Self::W1 => w1::WORKLOAD,
             Self::W2 => w2::WORKLOAD,
             Self::W3 => w3::WORKLOAD,
             Self::W4 => w4::WORKLOAD,
+            Self::W5 => w5::WORKLOAD,
             Self::W6 => w6::WORKLOAD,
+            Self::W9 => w9::WORKLOAD,
+            Self::W10 => w10::WORKLOAD,
+            Self::Soak { .. } => soak::WORKLOAD,
         }
     }
 
     async fn run(self, bench: &Bench) -> Result<Measured> {
         match self {
+            Self::W1 => w1::run(bench).await,
             Self::W2 => w2::run(bench).await,
             Self::W3 => w3::run(bench).await,
             Self::W4 => w4::run(bench).await,
+            Self::W5 => w5::run(bench).await,
             Self::W6 => w6::run(bench).await,
+            Self::W9 => w9::run(bench).await,
+            Self::W10 => w10::run(bench).await,
+            Self::Soak { minutes } => soak::run(bench, minutes).await,
         }
     }
 }
@@ -118,14 +142,12 @@ impl Which {
 pub(crate) fn run(cli: &Cli) -> Result<()> {
     let root = root()?;
     let results = cli.options.results.clone().unwrap_or_else(|| root.join("bench/results"));
-    let which: &[Which] = match &cli.command {
+    let which: Vec<Which> = match &cli.command {
         Command::Micro { micro } => return micro::run(micro),
         Command::Tables => return write_tables(&results),
-        Command::All | Command::Smoke => Which::ALL,
-        Command::W2 => &[Which::W2],
-        Command::W3 => &[Which::W3],
-        Command::W4 => &[Which::W4],
-        Command::W6 => &[Which::W6],
+        Command::All => Which::ALL.to_vec(),
+        Command::Smoke => Which::ALL.into_iter().chain([Which::SOAK]).collect(),
+        Command::One(which) => vec![*which],
     };
     let smoke = matches!(cli.command, Command::Smoke) || cli.options.tiny;
     let options = Options {
@@ -174,7 +196,7 @@ fn write_tables(results: &Path) -> Result<()> {
         comes, `go-tuned` has stripped caches, no deep copies and GOMEMLIMIT. A ratio below 1 means that Windlass needs less. The raw data \
         are beside this file; `cargo run --release -p bench -- --help` says how to repeat it.\n"
         .to_owned();
-    for which in Which::ALL {
+    for which in Which::ALL.into_iter().chain([Which::SOAK]) {
         if let Some(report) = Report::read(results, which.workload().name)? {
             let _ = write!(text, "\n{}", table::workload(&report, which.workload().figures));
         }

@@ -124,7 +124,8 @@ fn content(plural: &str, child: &Value, spec: &Value, name: &str) -> Option<&'st
         "deployments" => {
             let (wanted, template) = (&child["spec"], &child["spec"]["template"]);
             let container = &template["spec"]["containers"][0];
-            let annotated = template["metadata"]["annotations"].as_object().is_some_and(|all| !all.is_empty());
+            let annotated =
+                template["metadata"]["annotations"].as_object().is_some_and(|all| !all.is_empty());
             let right = wanted["replicas"] == spec["replicas"]
                 && wanted["selector"]["matchLabels"] == app
                 && template["metadata"]["labels"]["app"] == *name
@@ -168,12 +169,18 @@ mod tests {
             ("serviceaccounts", json!({"metadata": metadata})),
             ("configmaps", json!({"metadata": metadata, "data": data})),
             ("secrets", json!({"metadata": metadata, "data": {"token": token}})),
-            ("services", json!({"metadata": metadata, "spec": {"selector": {"app": name}, "ports": [{"port": 80, "targetPort": 8080}]}})),
-            ("deployments", json!({"metadata": metadata, "spec": {
+            (
+                "services",
+                json!({"metadata": metadata, "spec": {"selector": {"app": name}, "ports": [{"port": 80, "targetPort": 8080}]}}),
+            ),
+            (
+                "deployments",
+                json!({"metadata": metadata, "spec": {
                 "replicas": 1, "selector": {"matchLabels": {"app": name}},
                 "template": {"metadata": {"labels": {"app": name}, "annotations": {"digest": "x"}}, "spec": {
                     "containers": [{"image": spec["image"], "args": spec["args"], "env": spec["env"]}],
-                    "volumes": [{"name": "config", "configMap": {"name": name}}]}}}})),
+                    "volumes": [{"name": "config", "configMap": {"name": name}}]}}}}),
+            ),
         ];
         let children = children.into_iter().map(|(plural, object)| (plural, by_name(vec![object]))).collect();
         (by_name(vec![widget]), children)

@@ -70,7 +70,12 @@ pub(crate) struct Judged {
 
 impl Target {
     /// Judges the medians: ours, and `other` of whom it is compared with.
-    pub(crate) fn judge(self, unit: Unit, ours: Option<f64>, other: impl Fn(Subject) -> Option<f64>) -> Judged {
+    pub(crate) fn judge(
+        self,
+        unit: Unit,
+        ours: Option<f64>,
+        other: impl Fn(Subject) -> Option<f64>,
+    ) -> Judged {
         let words = match self {
             Self::OfAtMost(subject, part) => format!("≤ {} of {subject}", ratio(part)),
             Self::OfAtLeast(subject, times) => format!("≥ {} of {subject}", ratio(times)),

@@ -25,13 +25,18 @@ mod programs;
 mod progress;
 mod report;
 mod scene;
+mod soak;
 mod stats;
 mod subject;
 mod table;
+mod w1;
+mod w10;
 mod w2;
 mod w3;
 mod w4;
+mod w5;
 mod w6;
+mod w9;
 mod widgets;
 
 use std::io::Write as _;

@@ -34,7 +34,8 @@ impl Plane {
         for component in [Component::Kwok, Component::Scheduler] {
             env.stop(component).await?;
         }
-        let crd = std::fs::read_to_string(root.join("bench/crds/widgets.yaml")).context("bench/crds/widgets.yaml")?;
+        let crd = std::fs::read_to_string(root.join("bench/crds/widgets.yaml"))
+            .context("bench/crds/widgets.yaml")?;
         let crd: CustomResourceDefinition = serde_saphyr::from_str(&crd)?;
         env.install_crds(&[crd]).await?;
         env.stop(Component::ControllerManager).await?;
@@ -102,10 +103,8 @@ pub(crate) fn tally(requests: &Requests) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for request in requests.iter() {
         let slash = if request.subresource.is_empty() { "" } else { "/" };
-        let what = format!(
-            "{} {}{slash}{} {}",
-            request.verb, request.resource, request.subresource, request.code
-        );
+        let what =
+            format!("{} {}{slash}{} {}", request.verb, request.resource, request.subresource, request.code);
         *counts.entry(what).or_default() += 1;
     }
     counts

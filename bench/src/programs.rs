@@ -58,7 +58,11 @@ impl Programs {
 
     /// In words, for the report.
     pub(crate) fn pinning(&self) -> &'static str {
-        if self.pinned { "control plane and harness on core 0, subject on core 1" } else { "one core for everything" }
+        if self.pinned {
+            "control plane and harness on core 0, subject on core 1"
+        } else {
+            "one core for everything"
+        }
     }
 
     pub(crate) fn path(&self, subject: Subject) -> Result<&Path> {
@@ -194,7 +198,9 @@ impl Running {
         .await;
         match heard {
             Ok(Some(heard)) => Ok(heard),
-            Ok(None) => bail!("{} ended before it said {event:?}; its log ends:\n{}", self.subject, self.tail()),
+            Ok(None) => {
+                bail!("{} ended before it said {event:?}; its log ends:\n{}", self.subject, self.tail())
+            }
             Err(_) => bail!(
                 "{} did not say {event:?} within {} s; its log ends:\n{}",
                 self.subject,
@@ -224,7 +230,8 @@ impl Running {
         let sent = Command::new("kill").args(["-TERM", &self.pid.to_string()]).status().await?;
         ensure!(sent.success(), "{} could not be told to stop", self.subject);
         let ended = tokio::time::timeout(Duration::from_secs(60), self.child.wait()).await;
-        let status = ended.with_context(|| format!("{} did not stop within 60 s of SIGTERM", self.subject))??;
+        let status =
+            ended.with_context(|| format!("{} did not stop within 60 s of SIGTERM", self.subject))??;
         Ok((began.elapsed(), status))
     }
 
@@ -252,17 +259,23 @@ impl Running {
 fn build_ours(root: &Path, debug: bool) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = std::process::Command::new(cargo);
-    command.current_dir(root).args(["build", "-p", "bench-subject", "--message-format=json-render-diagnostics"]);
+    command.current_dir(root).args([
+        "build",
+        "-p",
+        "bench-subject",
+        "--message-format=json-render-diagnostics",
+    ]);
     if !debug {
         command.arg("--release");
     }
     let output = command.stderr(Stdio::inherit()).output().context("cargo")?;
     ensure!(output.status.success(), "bench-subject does not build");
     let text = String::from_utf8_lossy(&output.stdout);
-    let built = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).find_map(|message| {
-        let ours = message["target"]["name"] == "bench-subject";
-        message["executable"].as_str().filter(|_| ours).map(PathBuf::from)
-    });
+    let built =
+        text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).find_map(|message| {
+            let ours = message["target"]["name"] == "bench-subject";
+            message["executable"].as_str().filter(|_| ours).map(PathBuf::from)
+        });
     built.context("cargo did not say where bench-subject is")
 }
 

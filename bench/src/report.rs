@@ -64,7 +64,13 @@ impl Run {
     /// Notes a guard that held, or fails.
     pub(crate) fn guard(&mut self, holds: bool, words: impl Into<String>) -> Result<()> {
         let words = words.into();
-        anyhow::ensure!(holds, "{}, {}, run {}: it does not hold that {words}", self.group, self.subject, self.run);
+        anyhow::ensure!(
+            holds,
+            "{}, {}, run {}: it does not hold that {words}",
+            self.group,
+            self.subject,
+            self.run
+        );
         self.guards.push(words);
         Ok(())
     }
@@ -107,7 +113,9 @@ impl Report {
         match std::fs::read_to_string(&path) {
             Ok(text) => {
                 let read = serde_json::from_str(&text);
-                Ok(Some(read.with_context(|| format!("{} is not as this program writes it", path.display()))?))
+                Ok(Some(
+                    read.with_context(|| format!("{} is not as this program writes it", path.display()))?,
+                ))
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
@@ -121,9 +129,11 @@ pub(crate) mod tests {
 
     pub(crate) fn report() -> Report {
         let mut runs = Vec::new();
-        for (subject, values) in
-            [(Subject::Windlass, [1.0, 2.0, 3.0]), (Subject::Go, [20.0, 10.0, 30.0]), (Subject::GoTuned, [8.0, 9.0, 10.0])]
-        {
+        for (subject, values) in [
+            (Subject::Windlass, [1.0, 2.0, 3.0]),
+            (Subject::Go, [20.0, 10.0, 30.0]),
+            (Subject::GoTuned, [8.0, 9.0, 10.0]),
+        ] {
             for (index, value) in values.into_iter().enumerate() {
                 let mut run = Run::new("10 Widgets", subject, index + 1);
                 run.figure("rss", value * 1e6);

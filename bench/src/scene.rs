@@ -158,7 +158,12 @@ impl Scene {
     }
 
     /// Waits until so many Widgets are ready at this generation, and says when each was.
-    pub(crate) async fn ready(&self, count: usize, generation: i64, patience: Duration) -> Result<HashMap<ObjectKey, Instant>> {
+    pub(crate) async fn ready(
+        &self,
+        count: usize,
+        generation: i64,
+        patience: Duration,
+    ) -> Result<HashMap<ObjectKey, Instant>> {
         let mut seen = self.seen.subscribe();
         let at_generation = |seen: &Seen| seen.ready.values().filter(|(of, _)| *of >= generation).count();
         let waited = tokio::time::timeout(patience, seen.wait_for(|seen| at_generation(seen) >= count)).await;

@@ -43,7 +43,10 @@ mod tests {
 
     #[test]
     fn the_median_is_the_middle_or_between_the_two_in_the_middle() {
-        assert_eq!(Summary::of(&[3.0, 1.0, 2.0]).map(|s| (s.median, s.min, s.max, s.runs)), Some((2.0, 1.0, 3.0, 3)));
+        assert_eq!(
+            Summary::of(&[3.0, 1.0, 2.0]).map(|s| (s.median, s.min, s.max, s.runs)),
+            Some((2.0, 1.0, 3.0, 3))
+        );
         assert_eq!(Summary::of(&[4.0, 1.0]).map(|s| s.median), Some(2.5));
         assert_eq!(Summary::of(&[7.0]).map(|s| (s.median, s.min, s.max)), Some((7.0, 7.0, 7.0)));
     }

@@ -24,7 +24,8 @@ pub(crate) fn workload(report: &Report, figures: &[Figure]) -> String {
         "\n{} on {}; {runs} runs per cell: median (least – greatest). `{}`, {:.0} minutes.",
         report.date, report.machine, report.command, report.minutes
     );
-    let versions: Vec<String> = report.versions.iter().map(|(what, version)| format!("{what} {version}")).collect();
+    let versions: Vec<String> =
+        report.versions.iter().map(|(what, version)| format!("{what} {version}")).collect();
     let _ = writeln!(text, "{}.", versions.join(", "));
     text
 }
@@ -94,8 +95,10 @@ mod tests {
     #[test]
     fn a_table_has_medians_ratios_and_targets() {
         let figures = [
-            Figure::new("rss", "RSS", Unit::Bytes)
-                .aim(&[Target::OfAtMost(Subject::GoTuned, 1.0 / 3.0), Target::OfAtMost(Subject::Go, 1.0 / 15.0)]),
+            Figure::new("rss", "RSS", Unit::Bytes).aim(&[
+                Target::OfAtMost(Subject::GoTuned, 1.0 / 3.0),
+                Target::OfAtMost(Subject::Go, 1.0 / 15.0),
+            ]),
             Figure::new("never", "not measured", Unit::Count),
         ];
         let text = workload(&crate::report::tests::report(), &figures);

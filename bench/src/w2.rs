@@ -30,10 +30,8 @@ use crate::widgets::{self, Checksum, Dice};
 pub(crate) const WORKLOAD: Workload = Workload { name: "w2", figures: FIGURES };
 
 const FIGURES: &[Figure] = &[
-    Figure::new("rss_per_object", "RSS per object", Unit::Bytes).aim(&[
-        Target::OfAtMost(Subject::GoTuned, 1.0 / 3.0),
-        Target::OfAtMost(Subject::Go, 1.0 / 15.0),
-    ]),
+    Figure::new("rss_per_object", "RSS per object", Unit::Bytes)
+        .aim(&[Target::OfAtMost(Subject::GoTuned, 1.0 / 3.0), Target::OfAtMost(Subject::Go, 1.0 / 15.0)]),
     Figure::new("rss", "RSS at rest", Unit::Bytes),
     Figure::new("rss_empty", "RSS at rest, no objects", Unit::Bytes)
         .aim(&[Target::OfAtMost(Subject::GoTuned, 0.5)]),
@@ -119,8 +117,10 @@ pub(crate) async fn run(bench: &Bench) -> Result<Measured> {
                 }
             }
             let since = Instant::now();
-            let cpu: Vec<f64> =
-                resting.iter().map(|one| one.running.usage().map(|usage| usage.cpu)).collect::<Result<_>>()?;
+            let cpu: Vec<f64> = resting
+                .iter()
+                .map(|one| one.running.usage().map(|usage| usage.cpu))
+                .collect::<Result<_>>()?;
             tokio::time::sleep(settle).await;
             for (one, cpu) in resting.into_iter().zip(cpu) {
                 let run = finish(&plane, size, one, since, cpu).await?;
@@ -182,13 +182,22 @@ async fn finish(plane: &Plane, size: usize, one: Resting, since: Instant, cpu: f
     let asked = plane.asked(&user, before)?;
     run.requests = tally(&asked);
     run.figure("watches", asked.verb("watch").count() as f64);
-    run.guard(asked.verb("get").resource("widgets").is_empty(), "nothing was read from the server on request")?;
+    run.guard(
+        asked.verb("get").resource("widgets").is_empty(),
+        "nothing was read from the server on request",
+    )?;
     running.finish().await?;
     Ok(run)
 }
 
 /// A thousand random reads, each compared with what was created.
-async fn check_reads(run: &mut Run, running: &mut Running, size: usize, form: Form, seed: usize) -> Result<()> {
+async fn check_reads(
+    run: &mut Run,
+    running: &mut Running,
+    size: usize,
+    form: Form,
+    seed: usize,
+) -> Result<()> {
     if size == 0 {
         return Ok(());
     }
@@ -225,7 +234,9 @@ async fn check_reads(run: &mut Run, running: &mut Running, size: usize, form: Fo
 fn slopes(runs: &mut [Run]) {
     let empty: Vec<(Subject, String, f64)> = runs
         .iter()
-        .filter_map(|run| Some((run.subject, run.group.strip_prefix("0 Widgets, ")?.to_owned(), *run.figures.get("rss")?)))
+        .filter_map(|run| {
+            Some((run.subject, run.group.strip_prefix("0 Widgets, ")?.to_owned(), *run.figures.get("rss")?))
+        })
         .collect();
     for run in runs.iter_mut() {
         let Some((count, form)) = run.group.split_once(" Widgets, ") else { continue };

@@ -48,7 +48,9 @@ pub(crate) async fn run(bench: &Bench) -> Result<Measured> {
     let workers = [1, 10];
     let mut measured = Measured::new("w3", "reconciles that find nothing to do");
     measured.setting("keys sent in a flood", total);
-    measured.notes.push("GOMEMLIMIT of go-tuned: 48 MiB, and 2.5 KiB for each Widget and its ConfigMap.".into());
+    measured
+        .notes
+        .push("GOMEMLIMIT of go-tuned: 48 MiB, and 2.5 KiB for each Widget and its ConfigMap.".into());
     let plane = bench.plane().await?;
     measured.plane = Some(plane.version()?);
     bench.progress.begin("w3", sizes.len() * workers.len() * bench.cell_count());
@@ -144,7 +146,10 @@ impl Scene<'_> {
         self.run.guard(sent == total as f64, format!("{event}: {total} keys were sent"))?;
         let every = distinct == self.size.min(total) as f64;
         self.run.guard(every, format!("{event}: every key was reconciled ({distinct} of {})", self.size))?;
-        self.run.guard(reconciled >= distinct && reconciled <= sent, format!("{event}: no reconcile was made up"))?;
+        self.run.guard(
+            reconciled >= distinct && reconciled <= sent,
+            format!("{event}: no reconcile was made up"),
+        )?;
         self.run.guard(number("mismatches")? == 0.0, format!("{event}: every comparison was right"))?;
         let asked = self.plane.asked(self.user, before)?;
         self.run.guard(asked.is_empty(), format!("{event}: nothing was asked of the server {asked}"))?;

@@ -24,7 +24,7 @@ use windlass_testenv::{Mark, Requests};
 
 use crate::admin::{collection, object};
 use crate::bench::{Bench, Cell, Measured, Workload};
-use crate::expected::{self, CHILDREN, ByName};
+use crate::expected::{self, ByName, CHILDREN};
 use crate::figure::{Figure, Target, Unit};
 use crate::plane::{Plane, User, tally};
 use crate::programs::{Running, Start};
@@ -37,14 +37,17 @@ use crate::widgets;
 pub(crate) const WORKLOAD: Workload = Workload { name: "w4", figures: FIGURES };
 
 const FIGURES: &[Figure] = &[
-    Figure::new("create_requests", "create: requests", Unit::Count).aim(&[Target::OfAtMost(Subject::GoTuned, 1.0)]),
+    Figure::new("create_requests", "create: requests", Unit::Count)
+        .aim(&[Target::OfAtMost(Subject::GoTuned, 1.0)]),
     Figure::new("create_conflicts", "create: answered with 409", Unit::Count),
     Figure::new("create_time", "create: until all are Ready", Unit::Seconds),
     Figure::new("create_p50", "create: one Widget, p50", Unit::Seconds),
     Figure::new("create_p99", "create: one Widget, p99", Unit::Seconds),
     Figure::new("create_cpu", "create: CPU", Unit::Seconds),
-    Figure::new("change_requests", "change: requests", Unit::Count).aim(&[Target::OfAtMost(Subject::GoTuned, 1.0)]),
-    Figure::new("change_children", "change: writes of children, per Widget", Unit::Number).aim(&[Target::AtMost(2.0)]),
+    Figure::new("change_requests", "change: requests", Unit::Count)
+        .aim(&[Target::OfAtMost(Subject::GoTuned, 1.0)]),
+    Figure::new("change_children", "change: writes of children, per Widget", Unit::Number)
+        .aim(&[Target::AtMost(2.0)]),
     Figure::new("change_time", "change: until all are Ready", Unit::Seconds),
     Figure::new("change_p50", "change: one Widget, p50", Unit::Seconds),
     Figure::new("change_p99", "change: one Widget, p99", Unit::Seconds),
@@ -69,7 +72,9 @@ pub(crate) async fn run(bench: &Bench) -> Result<Measured> {
     let mut measured = Measured::new("w4", "five children for every owner: create, change, delete");
     measured.setting("workers", WORKERS);
     measured.setting("quiet window", format!("{} s", quiet.as_secs()));
-    measured.notes.push("GOMEMLIMIT of go-tuned: 48 MiB, and 15 KiB for each Widget and its children.".into());
+    measured
+        .notes
+        .push("GOMEMLIMIT of go-tuned: 48 MiB, and 15 KiB for each Widget and its children.".into());
     measured.notes.push(
         "The garbage collector is off. With a finalizer, Windlass takes the children down itself, in order; Go leaves them to the \
          collector. So Windlass sends five more requests per Widget in the delete phase, which in Go's case the collector would send."
@@ -90,7 +95,14 @@ pub(crate) async fn run(bench: &Bench) -> Result<Measured> {
     Ok(measured)
 }
 
-async fn measure(bench: &Bench, plane: &Plane, mut run: Run, cell: Cell, size: usize, quiet: Duration) -> Result<Run> {
+async fn measure(
+    bench: &Bench,
+    plane: &Plane,
+    mut run: Run,
+    cell: Cell,
+    size: usize,
+    quiet: Duration,
+) -> Result<Run> {
     let user = plane.user(&format!("w4-{}-{size}-{}", cell.subject, cell.run))?;
     let patience = bench.options.seconds(900, 60);
     let limit = go_memory_limit(size, 12 << 10);
@@ -120,13 +132,17 @@ async fn measure(bench: &Bench, plane: &Plane, mut run: Run, cell: Cell, size: u
     run.figure("quiet_writes", asked.writes().count() as f64);
     run.figure("quiet_requests", asked.count() as f64);
     if cell.subject == Subject::Windlass {
-        let words = format!("nothing is written for {} s after convergence {}", quiet.as_secs(), asked.writes());
+        let words =
+            format!("nothing is written for {} s after convergence {}", quiet.as_secs(), asked.writes());
         run.guard(asked.writes().is_empty(), words)?;
     }
     check_state(plane, &mut run, size).await?;
 
     let phase = Phase::begin("delete", plane, &user, &running)?;
-    plane.admin.each(0..size, |index| async move { plane.admin.delete(&object(&widgets::place(index))).await }).await?;
+    plane
+        .admin
+        .each(0..size, |index| async move { plane.admin.delete(&object(&widgets::place(index))).await })
+        .await?;
     scene.gone(patience).await?;
     phase.time(&mut run);
     phase.end(&mut run).await?;
@@ -191,7 +207,11 @@ async fn check_state(plane: &Plane, run: &mut Run, size: usize) -> Result<()> {
     }
     let wrong = expected::differences(size, next_color, &owners, &children);
     let some: Vec<&str> = wrong.iter().take(10).map(String::as_str).collect();
-    let words = format!("{size} Widgets and {} children are as they must be {}", size * CHILDREN.len(), some.join("\n"));
+    let words = format!(
+        "{size} Widgets and {} children are as they must be {}",
+        size * CHILDREN.len(),
+        some.join("\n")
+    );
     run.guard(wrong.is_empty(), words)
 }
 
@@ -258,7 +278,11 @@ pub(crate) async fn calm(plane: &Plane, user: &User, since: Mark) -> Result<Requ
     let mut asked = plane.asked(user, since)?;
     let (mut quiet_since, began) = (Instant::now(), Instant::now());
     while quiet_since.elapsed() < CALM {
-        anyhow::ensure!(began.elapsed() < Duration::from_secs(120), "{} does not come to rest:\n{asked}", user.name);
+        anyhow::ensure!(
+            began.elapsed() < Duration::from_secs(120),
+            "{} does not come to rest:\n{asked}",
+            user.name
+        );
         tokio::time::sleep(Duration::from_millis(250)).await;
         let now = plane.asked(user, since)?;
         if now.count() != asked.count() {

@@ -5,7 +5,7 @@
 //! second in flight; and for a standby, from the leader's SIGKILL and from its SIGTERM to the standby's first reconcile, with leases of
 //! 15, 10 and 2 seconds on all sides.
 //!
-//! **Guards**: all 100 Widgets are reconciled; all ten reconciles in flight are finished, and the exit code is 0; only one of two leads
+//! **Guards**: all 100 Widgets are reconciled; all ten reconciles in flight are finished, and the exit code is 0; only one of two works
 //! before the other is ended.
 //!
 //! **Does not show** images (both are one static or nearly static file in an empty image), nor build times.
@@ -69,7 +69,17 @@ pub(crate) async fn run(bench: &Bench) -> Result<Measured> {
             let cell = Cell { run, subject: record.subject };
             bench.begin_cell("start, failover", cell);
             start(bench, &plane, record, cell).await?;
-            failover(bench, &plane, record, cell).await?;
+            if !options.smoke {
+                failover(bench, &plane, record, cell).await?;
+            }
+        }
+        if options.smoke {
+            // A lease takes its time to run out: where no time is measured, all wait together.
+            let all = runs.iter_mut().map(|record| {
+                let cell = Cell { run, subject: record.subject };
+                failover(bench, &plane, record, cell)
+            });
+            futures::future::try_join_all(all).await?;
         }
         for index in WIDGETS..WIDGETS + IN_FLIGHT {
             let place = widgets::place(index);
@@ -151,12 +161,12 @@ async fn failover(bench: &Bench, plane: &Plane, run: &mut Run, cell: Cell) -> Re
     for (figure, killed) in [("released", false), ("killed", true)] {
         let lease = format!("{figure}-{}-{}", cell.subject, cell.run);
         let mut leader = candidate(bench, plane, cell, &format!("{lease}-leader"), &lease)?;
-        leader.hear("leading", PATIENCE).await?;
+        // Who reconciles leads; which of the two it says first is its own affair.
         leader.hear("reconciled", PATIENCE).await?;
         let mut standby = candidate(bench, plane, cell, &format!("{lease}-standby"), &lease)?;
         // Time to sync caches and to see who leads; nobody may lead beside it.
-        let early = standby.hear("leading", bench.options.seconds(5, 2)).await;
-        run.guard(early.is_err(), format!("{figure}: a standby does not lead beside the leader"))?;
+        let early = standby.hear("reconciled", bench.options.seconds(5, 2)).await;
+        run.guard(early.is_err(), format!("{figure}: a standby does not work beside the leader"))?;
         let since = if killed {
             leader.kill().await?
         } else {
@@ -201,7 +211,10 @@ async fn stop(bench: &Bench, plane: &Plane, run: &mut Run, cell: Cell) -> Result
     while running.hear("finished", Duration::from_secs(1)).await.is_ok() {
         finished += 1;
     }
-    run.guard(finished == IN_FLIGHT, format!("{IN_FLIGHT} reconciles in flight are finished at SIGTERM, not {finished}"))
+    run.guard(
+        finished == IN_FLIGHT,
+        format!("{IN_FLIGHT} reconciles in flight are finished at SIGTERM, not {finished}"),
+    )
 }
 
 /// An address that nobody listens at.
@@ -226,7 +239,11 @@ async fn healthy(address: String) -> Result<Instant> {
 
 async fn ask_health(address: &str) -> std::io::Result<bool> {
     let mut stream = tokio::net::TcpStream::connect(address).await?;
-    stream.write_all(format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes()).await?;
+    stream
+        .write_all(
+            format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes(),
+        )
+        .await?;
     let mut answer = [0; 12];
     stream.read_exact(&mut answer).await?;
     Ok(answer.ends_with(b" 200"))

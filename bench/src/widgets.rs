@@ -35,7 +35,8 @@ pub(crate) fn color(index: usize) -> &'static str {
 pub(crate) fn spec(index: usize, color: &str) -> Value {
     let word = |salt: usize| {
         // Not to be compressed or shared by chance: a number that depends on everything.
-        let mixed = (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(salt as u32 % 64) ^ salt as u64;
+        let mixed = (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(salt as u32 % 64)
+            ^ salt as u64;
         format!("{mixed:016x}")
     };
     let env: Vec<Value> = (0..8)
@@ -91,9 +92,9 @@ pub(crate) struct Checksum {
 
 impl Checksum {
     pub(crate) fn of(count: usize) -> Self {
-        let names = (0..count).map(place).fold(0u64, |sum, place| {
-            sum.wrapping_add(fnv(&format!("{}/{}", place.namespace, place.name)))
-        });
+        let names = (0..count)
+            .map(place)
+            .fold(0u64, |sum, place| sum.wrapping_add(fnv(&format!("{}/{}", place.namespace, place.name))));
         let sizes = (0..count).map(|index| index % 1000).sum::<usize>();
         Self { count: count as u64, names, sizes: i64::try_from(sizes).unwrap_or(i64::MAX) }
     }

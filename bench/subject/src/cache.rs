@@ -97,7 +97,8 @@ async fn keep<S: Told>(common: &Common, args: &CacheArgs) -> Result<()> {
     let reader: Reader<S> = program.cache.reader(&Selection::all());
     for index in 0..args.controllers {
         let objects = reader.clone();
-        let controller = Controller::for_(&reader).name(format!("controller-{index}")).workers(common.workers);
+        let controller =
+            Controller::for_(&reader).name(format!("controller-{index}")).workers(common.workers);
         program.manager.controller(controller.build(move |key: ObjectKey| {
             let found = objects.get(&key).is_some();
             async move {
@@ -174,9 +175,8 @@ struct Object<'a> {
 
 /// FNV-1a, 64 bits.
 fn fnv(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]

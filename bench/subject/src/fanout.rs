@@ -29,7 +29,12 @@ impl Blueprint for Fanout {
     const NAME: &'static str = "bench";
 
     fn kinds(&self, kinds: &mut Kinds) {
-        kinds.owns::<ServiceAccount>().owns::<ConfigMap>().owns::<Secret>().owns::<Service>().owns::<Deployment>();
+        kinds
+            .owns::<ServiceAccount>()
+            .owns::<ConfigMap>()
+            .owns::<Secret>()
+            .owns::<Service>()
+            .owns::<Deployment>();
     }
 
     fn draw(&self, widget: &Widget, _: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
@@ -142,7 +147,8 @@ mod tests {
 
     #[test]
     fn a_widget_has_five_children_and_the_deployment_waits_for_its_configuration() {
-        let mut widget = Widget::new("w", WidgetSpec { size: 1, color: "red".into(), ..WidgetSpec::default() });
+        let mut widget =
+            Widget::new("w", WidgetSpec { size: 1, color: "red".into(), ..WidgetSpec::default() });
         widget.metadata.namespace = Some("n".into());
         let plan = windlass::preview(&Fanout { finalizer: true }, &widget).unwrap();
         let text = plan.text().to_string();

@@ -60,9 +60,8 @@ impl Reconcile for Note {
 
 pub(crate) async fn run(common: &Common) -> Result<()> {
     let mut program = Program::new(common).await?;
-    let widgets = program
-        .cache
-        .reader::<NeededWidget>(&Selection::all().keep(Keep::default().annotation(SENT)));
+    let widgets =
+        program.cache.reader::<NeededWidget>(&Selection::all().keep(Keep::default().annotation(SENT)));
     let noted = Arc::new(Mutex::new(Noted::default()));
     let (chores, backlog) = mpsc::channel(1024);
     let controller = Controller::for_(&widgets)

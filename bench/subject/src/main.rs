@@ -36,8 +36,10 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> anyhow::Result<()> {
     windlass_runtime::log::init_with(windlass_runtime::log::Format::Json, "info")?;
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(cli.common.threads).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cli.common.threads)
+        .enable_all()
+        .build()?;
     let common = cli.common;
     let done = runtime.block_on(async {
         match cli.mode {

@@ -71,16 +71,21 @@ pub(crate) async fn run(common: &Common) -> Result<()> {
     let configs = program.cache.reader::<NeededConfigMap>(&Selection::all());
     let tally = Arc::new(Tally::default());
     let (keys, flood) = mpsc::channel(CHANNEL);
-    let controller = Controller::for_(&widgets).owns(&configs).channel(flood).workers(common.workers).build(
-        Compare { widgets: widgets.clone(), configs: configs.clone(), tally: Arc::clone(&tally) },
-    )?;
+    let controller = Controller::for_(&widgets)
+        .owns(&configs)
+        .channel(flood)
+        .workers(common.workers)
+        .build(Compare { widgets: widgets.clone(), configs: configs.clone(), tally: Arc::clone(&tally) })?;
     program.manager.controller(controller)?;
     program
         .run(async move {
             widgets.synced().await;
             configs.synced().await;
-            let all: Vec<ObjectKey> =
-                widgets.list().iter().map(|widget| windlass_runtime::cache::Shape::meta(&**widget).key.clone()).collect();
+            let all: Vec<ObjectKey> = widgets
+                .list()
+                .iter()
+                .map(|widget| windlass_runtime::cache::Shape::meta(&**widget).key.clone())
+                .collect();
             let seen = all.iter().map(|key| (key.clone(), AtomicBool::new(false))).collect();
             tally.seen.set(seen).ok().context("the keys are known once")?;
             // The first reconciles have a low priority, so they are done when this comes out behind them.

@@ -21,7 +21,9 @@ pub(crate) async fn run() -> Result<()> {
 
 fn tell(case: &str, rounds: u32, began: Instant) -> Result<()> {
     let nanos = u64::try_from(began.elapsed().as_nanos())?;
-    say(&json!({"event": "queue", "case": case, "ns_per_op": nanos / u64::from(rounds.max(1)), "ops": rounds}))
+    say(
+        &json!({"event": "queue", "case": case, "ns_per_op": nanos / u64::from(rounds.max(1)), "ops": rounds}),
+    )
 }
 
 /// A round of adds, then each is taken and finished.
