@@ -54,8 +54,6 @@ fn grouped(value: f64) -> String {
 pub(crate) enum Target {
     /// At most this part of another subject's.
     OfAtMost(Subject, f64),
-    /// At least this many times another subject's.
-    OfAtLeast(Subject, f64),
     /// At most this.
     AtMost(f64),
 }
@@ -78,12 +76,10 @@ impl Target {
     ) -> Judged {
         let words = match self {
             Self::OfAtMost(subject, part) => format!("≤ {} of {subject}", ratio(part)),
-            Self::OfAtLeast(subject, times) => format!("≥ {} of {subject}", ratio(times)),
             Self::AtMost(most) => format!("≤ {}", unit.write(most)),
         };
         let met = ours.and_then(|ours| match self {
             Self::OfAtMost(subject, part) => other(subject).map(|other| ours <= other * part),
-            Self::OfAtLeast(subject, times) => other(subject).map(|other| ours >= other * times),
             Self::AtMost(most) => Some(ours <= most),
         });
         Judged { words, met }

@@ -88,7 +88,7 @@ struct Resting {
 
 pub(crate) async fn run(bench: &Bench) -> Result<Measured> {
     let options = &bench.options;
-    let sizes = options.sizes(&[10_000, 50_000], &[300]);
+    let sizes = options.sizes(&[10_000, 50_000], &[200]);
     let settle = options.seconds(130, 2);
     let mut measured = Measured::new("w2", "memory of a cached object");
     measured.setting("rest before memory is read", format!("{} s", settle.as_secs()));
@@ -123,7 +123,7 @@ pub(crate) async fn run(bench: &Bench) -> Result<Measured> {
                 .collect::<Result<_>>()?;
             tokio::time::sleep(settle).await;
             for (one, cpu) in resting.into_iter().zip(cpu) {
-                let run = finish(&plane, size, one, since, cpu).await?;
+                let run = finish(&plane, size, one, since, cpu, options.pick(1000, 100)).await?;
                 measured.runs.push(run);
             }
         }
@@ -154,7 +154,14 @@ async fn start(bench: &Bench, plane: &Plane, size: usize, form: Form, cell: Cell
     Ok(Resting { cell, form, user, before, running })
 }
 
-async fn finish(plane: &Plane, size: usize, one: Resting, since: Instant, cpu: f64) -> Result<Run> {
+async fn finish(
+    plane: &Plane,
+    size: usize,
+    one: Resting,
+    since: Instant,
+    cpu: f64,
+    reads: usize,
+) -> Result<Run> {
     let Resting { cell, form, user, before, mut running } = one;
     let mut run = Run::new(group(size, form), cell.subject, cell.run);
     let usage = running.usage()?;
@@ -173,7 +180,7 @@ async fn finish(plane: &Plane, size: usize, one: Resting, since: Instant, cpu: f
     run.figure("peak", usage.peak as f64);
     run.figure("threads", usage.threads as f64);
     run.figure("idle_cpu", (usage.cpu - cpu) / rest * 100.0);
-    check_reads(&mut run, &mut running, size, form, cell.run).await?;
+    check_reads(&mut run, &mut running, size, form, reads).await?;
     let heard = running.ask("count", "synced", std::time::Duration::from_secs(60)).await?;
     run.guard(
         Checksum::said(&heard.value) == Some(form.checksum(size)),
@@ -190,20 +197,19 @@ async fn finish(plane: &Plane, size: usize, one: Resting, since: Instant, cpu: f
     Ok(run)
 }
 
-/// A thousand random reads, each compared with what was created.
+/// Random reads, each compared with what was created.
 async fn check_reads(
     run: &mut Run,
     running: &mut Running,
     size: usize,
     form: Form,
-    seed: usize,
+    reads: usize,
 ) -> Result<()> {
     if size == 0 {
         return Ok(());
     }
-    let mut dice = Dice::new(seed as u64);
+    let mut dice = Dice::new(run.run as u64);
     let mut wrong = Vec::new();
-    let reads = 1000;
     for _ in 0..reads {
         let index = dice.below(size);
         let place = widgets::place(index);

@@ -4,7 +4,7 @@
 //! *create* until all are Ready, where a stub of the harness marks each Deployment available at once, as a cluster with pods would;
 //! *change*, where every Widget gets another color, which is in its ConfigMap and, as a digest, in its Deployment's pods, and in
 //! nothing else; *quiet*, where nothing happens; and *delete*, with a finalizer. Time in total and per Widget, requests by the API
-//! server's audit log, CPU, peak memory. A phase's requests are counted until two seconds have passed without one, so that work
+//! server's audit log, CPU, peak memory. A phase's requests are counted until a second and a half has passed without one, so that work
 //! which a subject puts off is counted too.
 //!
 //! **Guards**: after the change every Widget and every child is compared with what it must be, field by field, and there is nothing
@@ -63,12 +63,12 @@ const FIGURES: &[Figure] = &[
 /// How many owners are worked on at the same time.
 pub(crate) const WORKERS: usize = 10;
 /// A phase is over when nothing was asked for so long.
-const CALM: Duration = Duration::from_secs(2);
+const CALM: Duration = Duration::from_millis(1500);
 
 pub(crate) async fn run(bench: &Bench) -> Result<Measured> {
     let options = &bench.options;
-    let sizes = options.sizes(&[100, 1_000], &[20]);
-    let quiet = options.seconds(60, 3);
+    let sizes = options.sizes(&[100, 1_000], &[12]);
+    let quiet = options.seconds(60, 2);
     let mut measured = Measured::new("w4", "five children for every owner: create, change, delete");
     measured.setting("workers", WORKERS);
     measured.setting("quiet window", format!("{} s", quiet.as_secs()));

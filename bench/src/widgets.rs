@@ -99,6 +99,15 @@ impl Checksum {
         Self { count: count as u64, names, sizes: i64::try_from(sizes).unwrap_or(i64::MAX) }
     }
 
+    /// What a cache of these objects must say, where it knows no sizes.
+    pub(crate) fn of_names(objects: &[Value]) -> Self {
+        let names = objects.iter().fold(0u64, |sum, object| {
+            let field = |name: &str| object["metadata"][name].as_str().unwrap_or_default();
+            sum.wrapping_add(fnv(&format!("{}/{}", field("namespace"), field("name"))))
+        });
+        Self { count: objects.len() as u64, names, sizes: 0 }
+    }
+
     /// What a subject said.
     pub(crate) fn said(event: &Value) -> Option<Self> {
         Some(Self {
@@ -163,6 +172,8 @@ mod tests {
         assert_ne!(all, Checksum::of(9));
         let said = json!({"count": 10, "names": format!("{:016x}", all.names), "sizes": 45});
         assert_eq!(Checksum::said(&said), Some(all.clone()));
+        let objects: Vec<Value> = (0..10).map(|index| widget(index, "red")).collect();
+        assert_eq!(Checksum::of_names(&objects), all.clone().without_sizes());
         assert_ne!(Checksum::said(&json!({"count": 10, "names": "0", "sizes": 45})), Some(all));
         assert_eq!(Checksum::said(&json!({"count": 10})), None);
     }
