@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -60,7 +59,8 @@ func runCache(ctx context.Context, s *subject) error {
 	}
 
 	for i := range s.controllers {
-		err := s.cacheController(mgr).
+		err := ctrl.NewControllerManagedBy(mgr).
+			For(s.cachedKind()).
 			Named(fmt.Sprintf("cache-%d", i)).
 			Complete(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
 				return ctrl.Result{}, nil
@@ -106,10 +106,6 @@ func (s *subject) cachedKind() client.Object {
 	}
 }
 
-func (s *subject) cacheController(mgr ctrl.Manager) *builder.Builder {
-	return ctrl.NewControllerManagedBy(mgr).For(s.cachedKind())
-}
-
 // cacheCount prints how many objects there are, with checksums nobody can guess.
 func (s *subject) cacheCount(ctx context.Context, mgr ctrl.Manager) error {
 	objects, err := cached(ctx, mgr, s.cachedKind())
@@ -119,14 +115,17 @@ func (s *subject) cacheCount(ctx context.Context, mgr ctrl.Manager) error {
 	var names uint64
 	var sizes int64
 	hash := fnv.New64a()
+	var key []byte
 	for _, object := range objects {
 		accessor, err := meta.Accessor(object)
 		if err != nil {
 			return err
 		}
+		key = append(key[:0], accessor.GetNamespace()...)
+		key = append(key, '/')
+		key = append(key, accessor.GetName()...)
 		hash.Reset()
-		// A hash never fails to be written to.
-		_, _ = fmt.Fprintf(hash, "%s/%s", accessor.GetNamespace(), accessor.GetName())
+		_, _ = hash.Write(key) // never fails
 		names += hash.Sum64()
 		if widget, ok := object.(*api.Widget); ok {
 			sizes += widget.Spec.Size

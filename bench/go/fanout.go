@@ -71,9 +71,9 @@ func runFanout(ctx context.Context, s *subject) error {
 // tuneFanout keeps of the children only what the reconcile reads, and has reads wait
 // for this program's own writes.
 //
-// The wait is what makes skipping work well: the event of one child arrives before
-// those of its siblings, and a cache that has not seen them yet would have them all
-// applied a second time.
+// The wait goes well with skipping: the event of one child arrives before those of
+// its siblings, and a reconcile that reads a cache which has not seen them yet, or the
+// last status, would write them a second time.
 func tuneFanout(options *ctrl.Options) {
 	options.Cache.ByObject = map[client.Object]cache.ByObject{
 		&corev1.ServiceAccount{}: {Transform: transform(keepServiceAccount)},
@@ -146,7 +146,7 @@ func (f *fanout) patchFinalizers(ctx context.Context, from, to *api.Widget) erro
 // report writes the status if it says anything new.
 func (f *fanout) report(ctx context.Context, widget *api.Widget, ready bool) error {
 	status := statusOf(widget, ready)
-	if equality.Semantic.DeepEqual(&widget.Status, status) {
+	if sameStatus(&widget.Status, status) {
 		return nil
 	}
 	err := f.Status().Apply(ctx, api.ApplyStatus(widget.Name, widget.Namespace, status), client.ForceOwnership)
@@ -155,6 +155,8 @@ func (f *fanout) report(ctx context.Context, widget *api.Widget, ready bool) err
 	}
 	return nil
 }
+
+func sameStatus(a, b *api.WidgetStatus) bool { return equality.Semantic.DeepEqual(a, b) }
 
 // statusOf is the status a Widget should have; the condition's transition time only
 // moves when the condition does.

@@ -30,7 +30,7 @@ var modes = map[string]func(context.Context, *subject) error{
 	"noop":    runNoop,
 	"fanout":  runFanout,
 	"life":    runLife,
-	"idle":    runLife,
+	"idle":    runLife, // life, in a cluster without Widgets
 	"latency": runLatency,
 	"queue":   runQueue,
 	"version": runVersion,
