@@ -15,6 +15,7 @@ use crate::programs::Programs;
 use crate::progress::Progress;
 use crate::report::{Report, Run};
 use crate::subject::{self, Subject};
+use crate::table;
 
 /// How much is done.
 #[derive(Clone, Debug)]
@@ -115,6 +116,8 @@ impl Bench {
             versions.insert(name.to_owned(), self.programs.version(*subject).await?);
         }
         let mut settings: BTreeMap<String, String> = measured.settings;
+        versions.insert("rustc".into(), self.programs.rustc().await?);
+        settings.insert(table::BUILD.into(), self.programs.build_name().into());
         settings.insert("pinning".into(), self.programs.pinning().into());
         settings.insert("threads".into(), "GOMAXPROCS=1, one worker thread of tokio".into());
         settings.insert("etcd".into(), "--unsafe-no-fsync".into());

@@ -105,15 +105,27 @@ pub(crate) struct Figure {
     pub(crate) label: &'static str,
     pub(crate) unit: Unit,
     pub(crate) targets: &'static [Target],
+    /// Targets are about groups whose name begins so.
+    pub(crate) where_: &'static str,
 }
 
 impl Figure {
     pub(crate) const fn new(key: &'static str, label: &'static str, unit: Unit) -> Self {
-        Self { key, label, unit, targets: &[] }
+        Self { key, label, unit, targets: &[], where_: "" }
     }
 
     pub(crate) const fn aim(self, targets: &'static [Target]) -> Self {
         Self { targets, ..self }
+    }
+
+    /// Targets are about groups only whose name begins so.
+    pub(crate) const fn only(self, where_: &'static str) -> Self {
+        Self { where_, ..self }
+    }
+
+    /// What it should come to in a group.
+    pub(crate) fn targets_in(&self, group: &str) -> &'static [Target] {
+        if group.starts_with(self.where_) { self.targets } else { &[] }
     }
 }
 

@@ -9,8 +9,6 @@ use tokio::task::AbortHandle;
 
 /// How often a subject is looked at.
 const EVERY: Duration = Duration::from_millis(100);
-/// The proportional set takes the kernel a walk through all pages: looked at every so many times only.
-const PSS_EVERY: usize = 10;
 /// The kernel counts CPU time in these; the same on every Linux that we know of.
 const TICKS_PER_SECOND: f64 = 100.0;
 
@@ -48,7 +46,7 @@ pub(crate) fn cpu(pid: u32) -> Result<f64> {
     Ok(sum as f64 / 1e9)
 }
 
-/// Memory with its share of what it has in common with others.
+/// Memory with its share of what it has in common with others. The kernel walks through all pages for it: not to be asked often.
 pub(crate) fn proportional(pid: u32) -> Result<u64> {
     kilobytes(&read(pid, "smaps_rollup")?, "Pss:").context("the process's PSS")
 }
@@ -76,31 +74,22 @@ fn ticks(stat: &str) -> Option<f64> {
 
 /// Looks at a process every 100 ms for as long as it is kept.
 pub(crate) struct Sampler {
-    seen: Arc<std::sync::Mutex<Seen>>,
+    seen: Arc<std::sync::Mutex<Vec<(Instant, Usage)>>>,
     task: AbortHandle,
-}
-
-#[derive(Debug, Default)]
-struct Seen {
-    samples: Vec<(Instant, Usage)>,
-    pss: Vec<(Instant, u64)>,
 }
 
 impl Sampler {
     pub(crate) fn start(pid: u32) -> Self {
-        let seen = Arc::new(std::sync::Mutex::new(Seen::default()));
+        let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
         let kept = Arc::clone(&seen);
         let task = tokio::spawn(async move {
             let mut every = tokio::time::interval(EVERY);
-            for round in 0.. {
+            loop {
                 every.tick().await;
                 // Gone: there is nothing more to see.
                 let Ok(usage) = usage(pid) else { return };
-                let pss = if round % PSS_EVERY == 0 { proportional(pid).ok() } else { None };
                 let Ok(mut seen) = kept.lock() else { return };
-                let now = Instant::now();
-                seen.samples.push((now, usage));
-                seen.pss.extend(pss.map(|pss| (now, pss)));
+                seen.push((Instant::now(), usage));
             }
         });
         Self { seen, task: task.abort_handle() }
@@ -109,13 +98,7 @@ impl Sampler {
     /// What it was since that moment: resident memory, as a series.
     pub(crate) fn resident_since(&self, since: Instant) -> Vec<f64> {
         let Ok(seen) = self.seen.lock() else { return Vec::new() };
-        seen.samples.iter().filter(|(at, _)| *at >= since).map(|(_, usage)| usage.rss as f64).collect()
-    }
-
-    /// The same, of its proportional share.
-    pub(crate) fn proportional_since(&self, since: Instant) -> Vec<f64> {
-        let Ok(seen) = self.seen.lock() else { return Vec::new() };
-        seen.pss.iter().filter(|(at, _)| *at >= since).map(|(_, pss)| *pss as f64).collect()
+        seen.iter().filter(|(at, _)| *at >= since).map(|(_, usage)| usage.rss as f64).collect()
     }
 }
 

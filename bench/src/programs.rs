@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use crate::plane::{Plane, User};
 use crate::proc::{self, Sampler, Usage};
 use crate::subject::Subject;
+use crate::table::RELEASE;
 
 /// The core of the subject; control plane and harness are on the other one.
 const SUBJECT_CORE: &str = "1";
@@ -24,6 +25,8 @@ const OTHER_CORE: &str = "0";
 pub(crate) struct Programs {
     windlass: PathBuf,
     go: Option<PathBuf>,
+    /// Whether ours was built without optimisation.
+    debug: bool,
     /// Whether there are two cores to keep apart.
     pinned: bool,
 }
@@ -36,7 +39,7 @@ impl Programs {
             true => Some(build_go(root, &windlass)?),
             false => None,
         };
-        Ok(Self { windlass, go, pinned: false })
+        Ok(Self { windlass, go, debug, pinned: false })
     }
 
     /// Moves this process, and with it all that it starts, to a core of its own, where there is more than one.
@@ -54,6 +57,18 @@ impl Programs {
         ensure!(done.success(), "taskset could not move this process to core {OTHER_CORE}");
         self.pinned = true;
         Ok(())
+    }
+
+    /// How ours was built.
+    pub(crate) fn build_name(&self) -> &'static str {
+        if self.debug { "debug" } else { RELEASE }
+    }
+
+    /// What ours was built with.
+    pub(crate) async fn rustc(&self) -> Result<String> {
+        let output = Command::new("rustc").arg("--version").output().await.context("rustc")?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        Ok(said.trim().trim_start_matches("rustc ").to_owned())
     }
 
     /// In words, for the report.
@@ -95,7 +110,10 @@ impl Programs {
         let output = Command::new(self.path(subject)?).arg("version").output().await?;
         let said: Value = serde_json::from_slice(&output.stdout).context("the version of a subject")?;
         let text = |field: &str| said[field].as_str().unwrap_or("?").to_owned();
-        Ok(format!("{} ({})", text("version"), text("toolchain")))
+        Ok(match subject {
+            Subject::Windlass => text("version"),
+            Subject::Go | Subject::GoTuned => format!("{} ({})", text("version"), text("toolchain")),
+        })
     }
 
     /// Starts a subject as a user of a control plane.

@@ -49,8 +49,8 @@ const PACE: u64 = 20;
 pub(crate) async fn run(bench: &Bench, minutes: f64) -> Result<Measured> {
     let options = &bench.options;
     let size = options.sizes(&[2_000], &[10]).first().copied().unwrap_or(2_000);
-    let time = if options.smoke { Duration::from_secs(8) } else { Duration::from_secs_f64(minutes * 60.0) };
-    let restart = options.seconds(120, 4);
+    let time = if options.smoke { Duration::from_secs(4) } else { Duration::from_secs_f64(minutes * 60.0) };
+    let restart = options.seconds(120, 2);
     let mut measured = Measured::new("soak", "random edits while the API server is killed");
     measured.setting("time", format!("{} s", time.as_secs()));
     measured.setting("API server killed every", format!("{} s", restart.as_secs()));

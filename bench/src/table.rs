@@ -7,6 +7,11 @@ use crate::report::Report;
 use crate::stats::Summary;
 use crate::subject::Subject;
 
+/// The setting that says how ours was built.
+pub(crate) const BUILD: &str = "build of windlass";
+/// As it should be.
+pub(crate) const RELEASE: &str = "release";
+
 /// One workload: its tables, one for each group of cells, and what has to be said beside them.
 pub(crate) fn workload(report: &Report, figures: &[Figure]) -> String {
     let mut text = format!("## {}: {}\n\n", report.workload.to_uppercase(), report.title);
@@ -19,14 +24,18 @@ pub(crate) fn workload(report: &Report, figures: &[Figure]) -> String {
         let _ = writeln!(text, "- {note}");
     }
     let runs = report.runs.iter().map(|run| run.run).max().unwrap_or(0);
+    let guards: usize = report.runs.iter().map(|run| run.guards.len()).sum();
     let _ = writeln!(
         text,
-        "\n{} on {}; {runs} runs per cell: median (least – greatest). `{}`, {:.0} minutes.",
+        "\n{} on {}; {runs} per cell: median (least – greatest); {guards} guards held. `{}`, {:.0} minutes.",
         report.date, report.machine, report.command, report.minutes
     );
     let versions: Vec<String> =
         report.versions.iter().map(|(what, version)| format!("{what} {version}")).collect();
     let _ = writeln!(text, "{}.", versions.join(", "));
+    if report.settings.get(BUILD).is_some_and(|build| build != RELEASE) {
+        text.push_str("**A debug build: it shows that things work, and nothing else.**\n");
+    }
     text
 }
 
@@ -46,7 +55,7 @@ fn group_table(report: &Report, group: &str, figures: &[Figure]) -> String {
             Subject::GoTuned => tuned.map(|tuned| tuned.median),
         };
         let targets: Vec<String> = figure
-            .targets
+            .targets_in(group)
             .iter()
             .map(|target| target.judge(figure.unit, median(Subject::Windlass), median))
             .map(|judged| match judged.met {
@@ -108,5 +117,14 @@ mod tests {
         assert!(text.contains(row), "{text}");
         assert!(!text.contains("not measured"), "{text}");
         assert!(text.contains("- a note"), "{text}");
+    }
+
+    #[test]
+    fn a_target_is_only_looked_at_where_it_is_meant() {
+        let figure = Figure::new("rss", "RSS", Unit::Bytes).aim(&[Target::AtMost(1.0)]);
+        let report = crate::report::tests::report();
+        assert!(workload(&report, &[figure]).contains("**missed**"));
+        assert!(workload(&report, &[figure.only("10 ")]).contains("**missed**"));
+        assert!(!workload(&report, &[figure.only("50000 ")]).contains("**missed**"));
     }
 }

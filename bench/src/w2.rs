@@ -10,7 +10,8 @@
 //! can be dropped, shared by mistake, or fetched later: the audit log has one list-and-watch per program and no read.
 //!
 //! **Does not show** what a list costs at its peak (W1), nor objects of other sizes; and the programs of all forms rest beside each
-//! other, so the idle CPU is that of a machine that is nearly idle.
+//! other, so the idle CPU is that of a machine that is nearly idle, and the proportional set, which neighbours of the same binary
+//! make smaller, is left to W6.
 
 use std::time::Instant;
 
@@ -35,7 +36,6 @@ const FIGURES: &[Figure] = &[
     Figure::new("rss", "RSS at rest", Unit::Bytes),
     Figure::new("rss_empty", "RSS at rest, no objects", Unit::Bytes)
         .aim(&[Target::OfAtMost(Subject::GoTuned, 0.5)]),
-    Figure::new("pss", "PSS at rest", Unit::Bytes),
     Figure::new("peak", "peak RSS since the start", Unit::Bytes),
     Figure::new("idle_cpu", "CPU at rest", Unit::Percent),
     Figure::new("threads", "threads", Unit::Count),
@@ -172,10 +172,6 @@ async fn finish(
     run.figure("rss", percentile(&resident, 50.0).context("samples")?);
     if size == 0 {
         run.figure("rss_empty", percentile(&resident, 50.0).context("samples")?);
-    }
-    let pss = stats::sorted(&running.sampler.proportional_since(since));
-    if let Some(pss) = pss.last() {
-        run.figure("pss", *pss);
     }
     run.figure("peak", usage.peak as f64);
     run.figure("threads", usage.threads as f64);

@@ -30,12 +30,12 @@ pub(crate) const WORKLOAD: Workload = Workload { name: "w6", figures: FIGURES };
 const FIGURES: &[Figure] = &[
     Figure::new("binary", "binary, stripped", Unit::Bytes),
     Figure::new("idle_rss", "idle RSS, leading", Unit::Bytes).aim(&[Target::OfAtMost(Subject::GoTuned, 0.5)]),
-    Figure::new("idle_pss", "idle PSS", Unit::Bytes),
     Figure::new("idle_cpu", "idle CPU", Unit::Percent),
     Figure::new("threads", "threads", Unit::Count),
     Figure::new("healthz", "exec to /healthz", Unit::Seconds),
     Figure::new("first", "exec to the first reconcile", Unit::Seconds),
     Figure::new("last", "exec to the last of 100 reconciles", Unit::Seconds),
+    Figure::new("pss", "PSS then, alone on the machine", Unit::Bytes),
     Figure::new("stop", "SIGTERM to exit, ten reconciles of 1 s in flight", Unit::Seconds),
     Figure::new("killed", "leader killed to the standby's first reconcile", Unit::Seconds)
         .aim(&[Target::OfAtMost(Subject::GoTuned, 1.0)]),
@@ -117,9 +117,6 @@ async fn idle(bench: &Bench, plane: &Plane, run: usize, settle: Duration) -> Res
         let usage = running.usage()?;
         let resident = sorted(&running.sampler.resident_since(since + since.elapsed().mul_f64(2.0 / 3.0)));
         record.figure("idle_rss", percentile(&resident, 50.0).context("samples")?);
-        if let Some(pss) = sorted(&running.sampler.proportional_since(since)).last() {
-            record.figure("idle_pss", *pss);
-        }
         record.figure("idle_cpu", (usage.cpu - cpu) / since.elapsed().as_secs_f64() * 100.0);
         record.figure("threads", usage.threads as f64);
         record.figure("binary", std::fs::metadata(bench.programs.path(subject)?)?.len() as f64);
@@ -153,6 +150,7 @@ async fn start(bench: &Bench, plane: &Plane, run: &mut Run, cell: Cell) -> Resul
     run.figure("healthz", healthy.duration_since(began).as_secs_f64());
     run.figure("first", first.at.duration_since(began).as_secs_f64());
     run.figure("last", heard.at.duration_since(began).as_secs_f64());
+    run.figure("pss", crate::proc::proportional(running.pid)? as f64);
     running.finish().await
 }
 
