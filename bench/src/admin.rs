@@ -38,8 +38,8 @@ impl Admin {
     }
 
     /// RFC 7386.
-    pub(crate) async fn merge(&self, path: &str, patch: &Value) -> Result<()> {
-        self.send("PATCH", path, "application/merge-patch+json", serde_json::to_vec(patch)?).await.map(drop)
+    pub(crate) async fn merge(&self, path: &str, change: &Value) -> Result<()> {
+        self.send("PATCH", path, "application/merge-patch+json", serde_json::to_vec(change)?).await.map(drop)
     }
 
     pub(crate) async fn delete(&self, path: &str) -> Result<()> {

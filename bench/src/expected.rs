@@ -112,8 +112,7 @@ fn content(plural: &str, child: &Value, spec: &Value, name: &str) -> Option<&'st
         }
         "secrets" => {
             let digest = Sha256::digest(text(&spec["notes"]).as_bytes());
-            let hex: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-            let encoded = serde_json::to_value(k8s_openapi::ByteString(hex.into_bytes())).ok();
+            let encoded = serde_json::to_value(k8s_openapi::ByteString(hex(&digest[..16]).into_bytes())).ok();
             (Some(&child["data"]["token"]) != encoded.as_ref()).then_some("another token")
         }
         "services" => {
@@ -143,6 +142,14 @@ fn content(plural: &str, child: &Value, spec: &Value, name: &str) -> Option<&'st
     }
 }
 
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,8 +170,7 @@ mod tests {
             data[format!("config.{key}")] = value.clone();
         }
         let digest = Sha256::digest(text(&spec["notes"]).as_bytes());
-        let hex: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-        let token = serde_json::to_value(k8s_openapi::ByteString(hex.into_bytes())).unwrap();
+        let token = serde_json::to_value(k8s_openapi::ByteString(hex(&digest[..16]).into_bytes())).unwrap();
         let children = [
             ("serviceaccounts", json!({"metadata": metadata})),
             ("configmaps", json!({"metadata": metadata, "data": data})),

@@ -35,10 +35,8 @@ impl Programs {
     /// Builds what is needed, as it would be released; `debug`: ours quickly, to see whether it works.
     pub(crate) fn build(root: &Path, subjects: &[Subject], debug: bool) -> Result<Self> {
         let windlass = build_ours(root, debug)?;
-        let go = match subjects.iter().any(|subject| subject.is_go()) {
-            true => Some(build_go(root, &windlass)?),
-            false => None,
-        };
+        let wanted = subjects.iter().any(|subject| subject.is_go());
+        let go = if wanted { Some(build_go(root, &windlass)?) } else { None };
         Ok(Self { windlass, go, debug, pinned: false })
     }
 
@@ -247,7 +245,7 @@ impl Running {
         let began = Instant::now();
         let sent = Command::new("kill").args(["-TERM", &self.pid.to_string()]).status().await?;
         ensure!(sent.success(), "{} could not be told to stop", self.subject);
-        let ended = tokio::time::timeout(Duration::from_secs(60), self.child.wait()).await;
+        let ended = tokio::time::timeout(Duration::from_mins(1), self.child.wait()).await;
         let status =
             ended.with_context(|| format!("{} did not stop within 60 s of SIGTERM", self.subject))??;
         Ok((began.elapsed(), status))

@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn what_is_left_goes_by_what_is_done() {
-        let minute = Duration::from_secs(60);
+        let minute = Duration::from_mins(1);
         assert_eq!(remaining(minute, 0, 4), None);
         assert_eq!(remaining(minute, 1, 4), Some(minute * 3));
         assert_eq!(remaining(minute, 4, 4), Some(Duration::ZERO));

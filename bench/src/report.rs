@@ -31,6 +31,7 @@ pub(crate) struct Report {
 }
 
 /// One subject, once.
+#[allow(clippy::struct_field_names)] // the third run of a cell is run 3
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Run {
     /// Which cells belong together: `10000 Widgets, full`.

@@ -112,7 +112,7 @@ async fn measure(
         start = start.switch("--page");
     }
     let mut running = bench.programs.start(plane, &user, &start)?;
-    let heard = running.hear("synced", Duration::from_secs(300)).await?;
+    let heard = running.hear("synced", Duration::from_mins(5)).await?;
     let usage = running.usage()?;
     run.guard(
         Checksum::said(&heard.value).as_ref() == Some(expected),

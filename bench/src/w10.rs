@@ -77,7 +77,7 @@ async fn measure(
     let limit = go_memory_limit(size, 4096);
     let start = Start::new(cell.subject, "latency", &limit);
     let mut running = bench.programs.start(plane, &user, &start)?;
-    let heard = running.hear("started", Duration::from_secs(300)).await?;
+    let heard = running.hear("started", Duration::from_mins(5)).await?;
     let time = heard.at.duration_since(running.began).as_secs_f64();
     run.figure("time", time);
     run.figure("time_per_object", time / size as f64);

@@ -177,7 +177,7 @@ async fn finish(
     run.figure("threads", usage.threads as f64);
     run.figure("idle_cpu", (usage.cpu - cpu) / rest * 100.0);
     check_reads(&mut run, &mut running, size, form, reads).await?;
-    let heard = running.ask("count", "synced", std::time::Duration::from_secs(60)).await?;
+    let heard = running.ask("count", "synced", std::time::Duration::from_mins(1)).await?;
     run.guard(
         Checksum::said(&heard.value) == Some(form.checksum(size)),
         format!("the checksum of {size} names and sizes is right after the rest"),

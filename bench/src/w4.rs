@@ -108,7 +108,7 @@ async fn measure(
     let limit = go_memory_limit(size, 12 << 10);
     let start = Start::new(cell.subject, "fanout", &limit).flag("--workers", WORKERS).switch("--finalizer");
     let mut running = bench.programs.start(plane, &user, &start)?;
-    running.hear("started", Duration::from_secs(60)).await?;
+    running.hear("started", Duration::from_mins(1)).await?;
     let scene = Scene::begin(plane).await?;
 
     let phase = Phase::begin("create", plane, &user, &running)?;
@@ -167,8 +167,8 @@ pub(crate) async fn create(plane: &Plane, size: usize) -> Result<HashMap<ObjectK
             let sent = &sent;
             async move {
                 note(sent, index);
-                let place = widgets::place(index);
-                plane.admin.create(&collection(&place), &widgets::widget(index, widgets::color(index))).await
+                let path = collection(&widgets::place(index));
+                plane.admin.create(&path, &widgets::widget(index, widgets::color(index))).await
             }
         })
         .await?;
@@ -279,7 +279,7 @@ pub(crate) async fn calm(plane: &Plane, user: &User, since: Mark) -> Result<Requ
     let (mut quiet_since, began) = (Instant::now(), Instant::now());
     while quiet_since.elapsed() < CALM {
         anyhow::ensure!(
-            began.elapsed() < Duration::from_secs(120),
+            began.elapsed() < Duration::from_mins(2),
             "{} does not come to rest:\n{asked}",
             user.name
         );

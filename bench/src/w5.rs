@@ -84,7 +84,7 @@ pub(crate) async fn run(bench: &Bench) -> Result<Measured> {
             let limit = go_memory_limit(size, 4096);
             let start = Start::new(subject, "latency", &limit);
             let mut running = bench.programs.start(&plane, &user, &start)?;
-            running.hear("started", Duration::from_secs(60)).await?;
+            running.hear("started", Duration::from_mins(1)).await?;
             // What it has seen at the start is not to be counted.
             tokio::time::sleep(options.seconds(3, 1)).await;
             for load in &loads {
@@ -149,8 +149,8 @@ pub(crate) async fn patch(plane: &Plane, size: usize, per_second: usize, total: 
                 let index = next % size;
                 under_way.push(async move {
                     let path = object(&widgets::place(index));
-                    let patch = json!({"metadata": {"annotations": {SENT: now_ns().to_string()}}});
-                    plane.admin.merge(&path, &patch).await
+                    let change = json!({"metadata": {"annotations": {SENT: now_ns().to_string()}}});
+                    plane.admin.merge(&path, &change).await
                 });
                 next += 1;
             }

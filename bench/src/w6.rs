@@ -48,7 +48,7 @@ const WIDGETS: usize = 100;
 /// How many reconciles are in flight at a stop.
 const IN_FLIGHT: usize = 10;
 /// How long anything may take: a lease and a half, and some.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Where Leases are.
 const NAMESPACE: &str = "bench-0";
 
@@ -82,8 +82,8 @@ pub(crate) async fn run(bench: &Bench) -> Result<Measured> {
             futures::future::try_join_all(all).await?;
         }
         for index in WIDGETS..WIDGETS + IN_FLIGHT {
-            let place = widgets::place(index);
-            plane.admin.create(&collection(&place), &widgets::widget(index, "slow")).await?;
+            let path = collection(&widgets::place(index));
+            plane.admin.create(&path, &widgets::widget(index, "slow")).await?;
         }
         for record in &mut runs {
             stop(bench, &plane, record, Cell { run, subject: record.subject }).await?;

@@ -33,7 +33,7 @@ pub(crate) async fn run(bench: &Bench) -> Result<Measured> {
         let mut run = Run::new("queue", cell.subject, cell.run);
         let mut running = bench.programs.start_alone(cell.subject, "queue", logs.path().join("queue.log"))?;
         for figure in FIGURES {
-            let heard = running.hear("queue", Duration::from_secs(120)).await?;
+            let heard = running.hear("queue", Duration::from_mins(2)).await?;
             let case = heard.value["case"].as_str().context("a case")?.to_owned();
             run.guard(case == figure.key, format!("the case {} is there", figure.key))?;
             run.guard(heard.value["ops"].as_u64() > Some(0), format!("{case} did something"))?;

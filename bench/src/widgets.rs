@@ -33,10 +33,10 @@ pub(crate) fn color(index: usize) -> &'static str {
 
 /// The spec of Widget `index`: about 2 KiB of JSON, most of it different for each.
 pub(crate) fn spec(index: usize, color: &str) -> Value {
-    let word = |salt: usize| {
+    let word = |salt: u32| {
         // Not to be compressed or shared by chance: a number that depends on everything.
-        let mixed = (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(salt as u32 % 64)
-            ^ salt as u64;
+        let mixed =
+            (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(salt % 64) ^ u64::from(salt);
         format!("{mixed:016x}")
     };
     let env: Vec<Value> = (0..8)

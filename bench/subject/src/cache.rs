@@ -21,7 +21,7 @@ trait Told: Shape {
         0
     }
     fn color(&self) -> &str {
-        ""
+        Default::default()
     }
     fn ready(&self) -> bool {
         false

@@ -131,7 +131,9 @@ impl Flood {
 
     async fn send(&self, event: &'static str, total: u64) -> Result<Flooded> {
         let seen = self.tally.seen.get().context("the keys are known")?;
-        seen.values().for_each(|seen| seen.store(false, Ordering::Relaxed));
+        for seen in seen.values() {
+            seen.store(false, Ordering::Relaxed);
+        }
         let reconciled = self.tally.reconciled.load(Ordering::Acquire);
         let mismatches = self.tally.mismatches.load(Ordering::Acquire);
         let (began, cpu) = (Instant::now(), cpu::spent_ns()?);
