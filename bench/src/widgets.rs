@@ -45,7 +45,7 @@ pub(crate) fn spec(index: usize, color: &str) -> Value {
     let config: serde_json::Map<String, Value> = (0..8)
         .map(|n| (format!("option.{n}"), json!(format!("{}-{}", word(100 + n), word(200 + n)))))
         .collect();
-    let notes: Vec<String> = (0..30).map(|n| word(300 + n)).collect();
+    let notes: Vec<String> = (0..48).map(|n| word(300 + n)).collect();
     json!({
         "size": index % 1000,
         "color": color,
