@@ -11,7 +11,7 @@ use super::worker::Worker;
 use super::{Channel, Controller, Inner, Reconcile};
 use crate::cache::Shape;
 use crate::key::ObjectKey;
-use crate::queue::Backoff;
+use crate::queue::{Backoff, Priority};
 use crate::resource::ResourceType;
 
 /// A controller of a kind: it can own others.
@@ -31,7 +31,7 @@ pub struct Builder<O> {
     name: String,
     of: O,
     sources: Vec<Box<dyn Source>>,
-    channels: Vec<Channel>,
+    channels: Vec<(Channel, Priority)>,
     workers: usize,
     deadline: Option<Duration>,
     backoff: Backoff,
@@ -115,8 +115,17 @@ impl<O> Builder<O> {
 
     /// Reconciles every key that comes through a channel: for what happens outside of the cluster. A closed channel is
     /// no error; it has nothing more to say.
-    pub fn channel(mut self, keys: mpsc::Receiver<ObjectKey>) -> Self {
-        self.channels.push(Arc::new(Mutex::new(Some(keys))));
+    pub fn channel(self, keys: mpsc::Receiver<ObjectKey>) -> Self {
+        self.hear(keys, Priority::NORMAL)
+    }
+
+    /// Like [`channel`](Self::channel), for what nobody waits for: these keys are reconciled when no fresh change is.
+    pub fn background(self, keys: mpsc::Receiver<ObjectKey>) -> Self {
+        self.hear(keys, Priority::LOW)
+    }
+
+    fn hear(mut self, keys: mpsc::Receiver<ObjectKey>, priority: Priority) -> Self {
+        self.channels.push((Arc::new(Mutex::new(Some(keys))), priority));
         self
     }
 

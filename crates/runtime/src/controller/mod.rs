@@ -87,7 +87,7 @@ use crate::cache::SyncState;
 use crate::key::ObjectKey;
 use crate::manager::Stop;
 use crate::metrics::{ControllerMetrics, Metrics};
-use crate::queue::{Add, Backoff, Queue};
+use crate::queue::{Add, Backoff, Priority, Queue};
 use crate::resource::ResourceType;
 
 /// A controller, ready to run. Made by [`Controller::for_`] or [`Controller::named`]; clones are the same controller.
@@ -104,7 +104,7 @@ type Work = Box<dyn Fn(Queue<ObjectKey>, ControllerMetrics) -> BoxFuture<'static
 struct Inner {
     name: Arc<str>,
     sources: Vec<Box<dyn Source>>,
-    channels: Vec<Channel>,
+    channels: Vec<(Channel, Priority)>,
     workers: usize,
     backoff: Backoff,
     work: Work,
@@ -171,8 +171,8 @@ impl Inner {
         metrics.queue(&self.name, move || watched.upgrade().map(|queue| queue.stats()));
 
         let mut helpers = JoinSet::new();
-        for channel in &self.channels {
-            helpers.spawn(Borrowed::from(channel).forward(queue.clone()));
+        for (channel, priority) in &self.channels {
+            helpers.spawn(Borrowed::from(channel).forward(queue.clone(), *priority));
         }
         let subscriptions: Vec<_> =
             self.sources.iter().map(|source| source.subscribe(queue.clone(), own.clone())).collect();
@@ -277,10 +277,10 @@ impl From<&Channel> for Borrowed {
 
 impl Borrowed {
     /// Sends what arrives to the queue, until the channel is closed.
-    async fn forward(mut self, queue: Queue<ObjectKey>) {
+    async fn forward(mut self, queue: Queue<ObjectKey>, priority: Priority) {
         while let Some(receiver) = &mut self.receiver {
             match receiver.recv().await {
-                Some(key) => queue.add(key, Add::now()),
+                Some(key) => queue.add(key, Add::now().priority(priority)),
                 None => return,
             }
         }

@@ -379,3 +379,32 @@ async fn keys_are_reconciled_in_parallel_by_as_many_workers_as_there_are() {
     passed.subscribe().wait_for(|count| *count == 3).await.unwrap();
     bench.stop().await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_in_the_background_waits_for_what_is_fresh() {
+    let (chores, background) = mpsc::channel(8);
+    let (fresh, channel) = mpsc::channel(8);
+    for key in ["chore-1", "chore-2"] {
+        chores.send(ObjectKey::cluster(key)).await.unwrap();
+    }
+    let began = watch::Sender::new(Vec::new());
+    let order = began.clone();
+    let controller = Controller::named("priorities")
+        .background(background)
+        .channel(channel)
+        .build(move |key: ObjectKey| {
+            order.send_modify(|order| order.push(key.name().to_owned()));
+            async {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                Ok(Outcome::Done)
+            }
+        })
+        .unwrap();
+    let mut bench = Bench::new();
+    bench.start(&controller);
+    began.subscribe().wait_for(|order| order.len() == 1).await.unwrap();
+    fresh.send(ObjectKey::cluster("fresh")).await.unwrap();
+    began.subscribe().wait_for(|order| order.len() == 3).await.unwrap();
+    assert_eq!(*began.borrow(), ["chore-1", "fresh", "chore-2"]);
+    bench.stop().await.unwrap();
+}

@@ -10,7 +10,7 @@ use windlass_runtime::controller::{Controller, Outcome};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::manager::Manager;
 
-use crate::Row;
+use super::Row;
 
 /// Distinct keys, so that the queue has something to tell apart.
 const KEYS: usize = 10_000;

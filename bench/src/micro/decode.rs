@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::Pod;
 use serde::de::DeserializeOwned;
 use windlass_runtime::cache::{Full, MetadataOnly};
 
-use crate::Row;
-use crate::fixture::{self, PodShape};
+use super::Row;
+use super::fixture::{self, PodShape};
 
 const EVENTS: usize = 2_000;
 const ROUNDS: usize = 11;

@@ -8,10 +8,10 @@ use windlass_runtime::controller::{Controller, Outcome};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::manager::Manager;
 
-use crate::Row;
-use crate::fixture::PodShape;
-use crate::memory::client;
-use crate::process::{Sibling, resident};
+use super::Row;
+use super::fixture::PodShape;
+use super::memory::client;
+use super::process::{Sibling, resident};
 
 pub(crate) fn measure() -> Result<Vec<Row>> {
     let mut server = Sibling::start(&["serve", "0"])?;
@@ -31,7 +31,7 @@ pub(crate) fn row(url: &str) -> Result<()> {
         let running = tokio::spawn(manager.run());
         pods.synced().await;
         tokio::time::sleep(Duration::from_secs(2)).await;
-        crate::print_line(&format!("{:.1} MB", resident()? as f64 / 1e6));
+        super::print_line(&format!("{:.1} MB", resident()? as f64 / 1e6));
         running.abort();
         Ok(())
     })

@@ -21,8 +21,11 @@ pub(crate) struct Sibling {
 
 impl Sibling {
     pub(crate) fn start(arguments: &[&str]) -> Result<Self> {
-        let mut child =
-            Command::new(std::env::current_exe()?).args(arguments).stdout(Stdio::piped()).spawn()?;
+        let mut child = Command::new(std::env::current_exe()?)
+            .arg("micro")
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()?;
         let output = BufReader::new(child.stdout.take().context("its output")?);
         Ok(Self { child, output })
     }

@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::Pod;
 use windlass_runtime::cache::{Cache, Full, MetadataOnly, Reader, Selection, Shape};
 use windlass_runtime::client::{Client, ClientOptions};
 
-use crate::Row;
-use crate::fixture::PodShape;
-use crate::process::{Sibling, resident};
+use super::Row;
+use super::fixture::PodShape;
+use super::process::{Sibling, resident};
 
 /// What of a Pod is cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -26,7 +26,7 @@ pub(crate) enum Form {
 pub(crate) fn measure(objects: usize) -> Result<Vec<Row>> {
     let mut server = Sibling::start(&["serve", &objects.to_string()])?;
     let url = server.line()?;
-    let size = crate::fixture::pod(7).to_string().len();
+    let size = super::fixture::pod(7).to_string().len();
     let mut rows = Vec::new();
     for (form, name) in [(Form::Shape, "shape"), (Form::Metadata, "metadata"), (Form::Full, "full")] {
         let mut row = Sibling::start(&["memory-row", name, &url, &objects.to_string()])?;
@@ -65,7 +65,7 @@ async fn fill<S: Shape>(url: &str, objects: usize, is_whole: fn(&S) -> bool) -> 
         "the cache is not right"
     );
     let each = (after.saturating_sub(before)) / objects as u64;
-    crate::print_line(&format!("{each} B"));
+    super::print_line(&format!("{each} B"));
     Ok(())
 }
 

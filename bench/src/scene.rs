@@ -1,0 +1,232 @@
+//! The cluster around a fan-out operator: who watches its Widgets become ready, and who plays the deployment controller and, for
+//! Deployments that are deleted in the foreground, the garbage collector.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::api::apps::v1::Deployment;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use windlass_runtime::cache::{Cache, Reader, Selection, Shape, Subscription};
+use windlass_runtime::client::{Client, ClientOptions};
+use windlass_runtime::controller::{Controller, Error, Outcome};
+use windlass_runtime::key::ObjectKey;
+use windlass_runtime::manager::Manager;
+use windlass_runtime::meta::Meta;
+use windlass_runtime::resource::ResourceType;
+
+use crate::admin::Admin;
+use crate::plane::Plane;
+
+/// How many Deployments are attended to at the same time.
+const STUB_WORKERS: usize = 8;
+
+/// Of a Widget, whether it is ready.
+#[derive(Debug, Deserialize)]
+struct WidgetState {
+    metadata: Meta,
+    #[serde(default)]
+    status: WidgetStatus,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WidgetStatus {
+    ready: bool,
+    observed_generation: i64,
+}
+
+impl Shape for WidgetState {
+    fn resource() -> ResourceType {
+        ResourceType {
+            group: "bench.windlass.dev".into(),
+            version: "v1".into(),
+            kind: "Widget".into(),
+            plural: "widgets".into(),
+            namespaced: true,
+        }
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+/// Of a Deployment, what its controller would look at.
+#[derive(Debug, Deserialize)]
+struct DeploymentState {
+    metadata: Meta,
+    #[serde(default)]
+    spec: DeploymentSpec,
+    #[serde(default)]
+    status: DeploymentStatus,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct DeploymentSpec {
+    replicas: i32,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct DeploymentStatus {
+    observed_generation: i64,
+    available_replicas: i32,
+}
+
+impl Shape for DeploymentState {
+    fn resource() -> ResourceType {
+        ResourceType::of::<Deployment>()
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+/// When which generation of which Widget was seen to be ready; and which Widgets are there.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    ready: HashMap<ObjectKey, (i64, Instant)>,
+    there: usize,
+}
+
+/// Runs beside a fan-out operator. Dropped, it ends.
+pub(crate) struct Scene {
+    seen: watch::Sender<Seen>,
+    widgets: Reader<WidgetState>,
+    _subscription: Subscription,
+    task: AbortHandle,
+}
+
+impl Scene {
+    /// Begins to watch, and to mark Deployments available.
+    pub(crate) async fn begin(plane: &Plane) -> Result<Self> {
+        let client = Client::new(plane.env.config().clone(), ClientOptions::default())?;
+        let cache = Cache::new(&client);
+        let widgets = cache.reader::<WidgetState>(&Selection::all());
+        let deployments = cache.reader::<DeploymentState>(&Selection::all());
+        let (admin, live) = (plane.admin.clone(), deployments.clone());
+        let controller = Controller::for_(&deployments).name("stub").workers(STUB_WORKERS).build(
+            move |key: ObjectKey| {
+                let (admin, live) = (admin.clone(), live.get(&key));
+                async move {
+                    match live {
+                        Some(live) => attend(&admin, &live).await,
+                        None => Ok(Outcome::Done),
+                    }
+                }
+            },
+        )?;
+        let seen = watch::Sender::new(Seen::default());
+        let noted = seen.clone();
+        let subscription = widgets.subscribe(move |change| {
+            let at = Instant::now();
+            noted.send_modify(|seen| {
+                match (&change.old, &change.new) {
+                    (None, Some(_)) => seen.there += 1,
+                    (Some(_), None) => seen.there = seen.there.saturating_sub(1),
+                    _ => {}
+                }
+                let Some(new) = &change.new else { return };
+                let generation = new.metadata.generation;
+                if new.status.ready && new.status.observed_generation == generation {
+                    let entry = seen.ready.entry(new.metadata.key.clone()).or_insert((generation, at));
+                    if entry.0 < generation {
+                        *entry = (generation, at);
+                    }
+                }
+            });
+        });
+        let mut manager = Manager::new();
+        manager.cache(&cache)?;
+        manager.controller(controller)?;
+        let (stopper, stop) = windlass_runtime::manager::Stop::pair();
+        let task = tokio::spawn(async move {
+            // Kept, since a stopper that is gone is a request to stop.
+            let _stopper = stopper;
+            let _ = manager.run_until(stop).await;
+        });
+        widgets.synced().await;
+        deployments.synced().await;
+        Ok(Self { seen, widgets, _subscription: subscription, task: task.abort_handle() })
+    }
+
+    /// Waits until so many Widgets are ready at this generation, and says when each was.
+    pub(crate) async fn ready(
+        &self,
+        count: usize,
+        generation: i64,
+        patience: Duration,
+    ) -> Result<HashMap<ObjectKey, Instant>> {
+        let mut seen = self.seen.subscribe();
+        let at_generation = |seen: &Seen| seen.ready.values().filter(|(of, _)| *of >= generation).count();
+        let waited = tokio::time::timeout(patience, seen.wait_for(|seen| at_generation(seen) >= count)).await;
+        match waited {
+            Ok(seen) => {
+                let seen = seen.context("the watch")?;
+                Ok(seen.ready.iter().map(|(key, (_, at))| (key.clone(), *at)).collect())
+            }
+            Err(_) => anyhow::bail!(
+                "only {} of {count} Widgets were ready after {} s",
+                at_generation(&self.seen.borrow()),
+                patience.as_secs()
+            ),
+        }
+    }
+
+    /// Waits until no Widget is left.
+    pub(crate) async fn gone(&self, patience: Duration) -> Result<()> {
+        let mut seen = self.seen.subscribe();
+        let waited = tokio::time::timeout(patience, seen.wait_for(|seen| seen.there == 0)).await;
+        let left = self.widgets.len();
+        waited.with_context(|| format!("{left} Widgets were left after {} s", patience.as_secs()))??;
+        Ok(())
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What the deployment controller would say when all pods are there, at once.
+async fn attend(admin: &Admin, live: &Arc<DeploymentState>) -> Result<Outcome, Error> {
+    let (meta, replicas) = (&live.metadata, live.spec.replicas);
+    if meta.deleting {
+        return let_go(admin, meta).await;
+    }
+    if live.status.observed_generation >= meta.generation && live.status.available_replicas == replicas {
+        return Ok(Outcome::Done);
+    }
+    let (namespace, name) = (meta.namespace().unwrap_or_default(), meta.name());
+    let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}/status");
+    let status = json!({"status": {
+        "observedGeneration": meta.generation, "replicas": replicas, "updatedReplicas": replicas,
+        "readyReplicas": replicas, "availableReplicas": replicas,
+    }});
+    sent(admin.merge(&path, &status).await)
+}
+
+/// What the garbage collector would do for a Deployment that is deleted in the foreground and has nothing that could hold it.
+async fn let_go(admin: &Admin, meta: &Meta) -> Result<Outcome, Error> {
+    if meta.finalizers.is_empty() {
+        return Ok(Outcome::Done);
+    }
+    let (namespace, name) = (meta.namespace().unwrap_or_default(), meta.name());
+    let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}");
+    sent(admin.merge(&path, &json!({"metadata": {"finalizers": null}})).await)
+}
+
+fn sent(result: Result<()>) -> Result<Outcome, Error> {
+    match result {
+        Ok(()) => Ok(Outcome::Done),
+        Err(error) => Err(Error::transient(error.to_string())),
+    }
+}

@@ -1,0 +1,191 @@
+//! `cache`: keeps a kind in memory, says what is in it, and answers reads.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde::Serialize;
+use serde_json::Value;
+use windlass_runtime::cache::{Cache, Full, MetadataOnly, Reader, Selection, Shape, WatchTiming};
+use windlass_runtime::controller::{Controller, Outcome};
+use windlass_runtime::key::ObjectKey;
+
+use crate::api::{NeededConfigMap, NeededWidget, Widget};
+use crate::args::{CacheArgs, CachedKind, Common, Form};
+use crate::program::Program;
+use crate::wire::{commands, say};
+
+/// What can be told of a cached object.
+trait Told: Shape {
+    fn size(&self) -> i64 {
+        0
+    }
+    fn color(&self) -> &str {
+        Default::default()
+    }
+    fn ready(&self) -> bool {
+        false
+    }
+    fn spec(&self) -> Option<Value> {
+        None
+    }
+}
+
+impl Told for Full<Widget> {
+    fn size(&self) -> i64 {
+        self.spec.size
+    }
+    fn color(&self) -> &str {
+        &self.spec.color
+    }
+    fn ready(&self) -> bool {
+        self.status.as_ref().is_some_and(|status| status.ready)
+    }
+    fn spec(&self) -> Option<Value> {
+        serde_json::to_value(&self.spec).ok()
+    }
+}
+
+impl Told for NeededWidget {
+    fn size(&self) -> i64 {
+        self.spec.size
+    }
+    fn color(&self) -> &str {
+        &self.spec.color
+    }
+    fn ready(&self) -> bool {
+        self.status.ready
+    }
+}
+
+impl Told for Full<ConfigMap> {
+    fn color(&self) -> &str {
+        self.data.as_ref().and_then(|data| data.get("color")).map_or("", String::as_str)
+    }
+    fn spec(&self) -> Option<Value> {
+        serde_json::to_value(&self.data).ok()
+    }
+}
+
+impl Told for NeededConfigMap {
+    fn color(&self) -> &str {
+        self.data.color.as_deref().unwrap_or_default()
+    }
+}
+
+impl Told for MetadataOnly<Widget> {}
+impl Told for MetadataOnly<ConfigMap> {}
+
+pub(crate) async fn run(common: &Common, args: &CacheArgs) -> Result<()> {
+    match (args.kind, args.form) {
+        (CachedKind::Widget, Form::Full) => keep::<Full<Widget>>(common, args).await,
+        (CachedKind::Widget, Form::Needed) => keep::<NeededWidget>(common, args).await,
+        (CachedKind::Widget, Form::Metadata) => keep::<MetadataOnly<Widget>>(common, args).await,
+        (CachedKind::Configmap, Form::Full) => keep::<Full<ConfigMap>>(common, args).await,
+        (CachedKind::Configmap, Form::Needed) => keep::<NeededConfigMap>(common, args).await,
+        (CachedKind::Configmap, Form::Metadata) => keep::<MetadataOnly<ConfigMap>>(common, args).await,
+    }
+}
+
+async fn keep<S: Told>(common: &Common, args: &CacheArgs) -> Result<()> {
+    let mut program = Program::new(common).await?;
+    if args.page {
+        // A streamed list that may take no time at all is given up for pages.
+        let timing = WatchTiming { list_total: Duration::ZERO, ..WatchTiming::default() };
+        program.cache = Cache::with_timing(&program.client, timing);
+    }
+    let reader: Reader<S> = program.cache.reader(&Selection::all());
+    for index in 0..args.controllers {
+        let objects = reader.clone();
+        let controller =
+            Controller::for_(&reader).name(format!("controller-{index}")).workers(common.workers);
+        program.manager.controller(controller.build(move |key: ObjectKey| {
+            let found = objects.get(&key).is_some();
+            async move {
+                tracing::trace!(found, "nothing to do");
+                Ok(Outcome::Done)
+            }
+        })?)?;
+    }
+    program.run(answer(reader)).await
+}
+
+async fn answer<S: Told>(reader: Reader<S>) -> Result<()> {
+    reader.synced().await;
+    say(&Synced::of(&reader))?;
+    let mut commands = commands();
+    while let Some(command) = commands.recv().await {
+        match command.split(' ').collect::<Vec<_>>()[..] {
+            ["read", namespace, name] => {
+                let found = reader.get(&ObjectKey::namespaced(namespace, name));
+                let spec = found.as_ref().and_then(|object| object.spec());
+                say(&Object {
+                    event: "object",
+                    found: found.is_some(),
+                    bytes: spec.as_ref().map_or(0, |spec| spec.to_string().len()),
+                    size: found.as_ref().map_or(0, |object| object.size()),
+                    color: found.as_ref().map_or("", |object| object.color()),
+                    ready: found.as_ref().is_some_and(|object| object.ready()),
+                    spec,
+                })?;
+            }
+            ["count"] => say(&Synced::of(&reader))?,
+            ["quit"] => return Ok(()),
+            _ => anyhow::bail!("{command:?} is no command here: take read, count or quit"),
+        }
+    }
+    std::future::pending().await
+}
+
+#[derive(Serialize)]
+struct Synced {
+    event: &'static str,
+    count: usize,
+    names: String,
+    sizes: i64,
+}
+
+impl Synced {
+    fn of<S: Told>(reader: &Reader<S>) -> Self {
+        let all = reader.list();
+        let names = all.iter().fold(0u64, |sum, object| {
+            let meta = object.meta();
+            sum.wrapping_add(fnv(&format!("{}/{}", meta.namespace().unwrap_or_default(), meta.name())))
+        });
+        Self {
+            event: "synced",
+            count: all.len(),
+            names: format!("{names:016x}"),
+            sizes: all.iter().map(|object| object.size()).sum(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Object<'a> {
+    event: &'static str,
+    found: bool,
+    bytes: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spec: Option<Value>,
+    size: i64,
+    color: &'a str,
+    ready: bool,
+}
+
+/// FNV-1a, 64 bits.
+fn fnv(text: &str) -> u64 {
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_summed_by_fnv_1a() {
+        assert_eq!(fnv(""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv("a"), 0xaf63_dc4c_8601_ec8c);
+    }
+}

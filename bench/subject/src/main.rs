@@ -1,0 +1,61 @@
+//! The Windlass side of the benchmark: one program, a mode for each workload.
+//!
+//! It promises what its Go counterpart promises: the same command line, JSON lines on standard output (each with an `event`), the log
+//! on standard error, commands on standard input where a mode says so, and an orderly end at SIGTERM. Each mode is written as the
+//! author of an operator would write it, with nothing that the crates do not offer to everybody.
+//!
+//! It does not measure itself, but for what only it can know; the harness looks from outside.
+
+mod api;
+mod args;
+mod cache;
+mod cpu;
+mod fanout;
+mod latency;
+mod life;
+mod noop;
+mod program;
+mod queue;
+mod wire;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::args::{Cli, Mode};
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            wire::complain(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<()> {
+    windlass_runtime::log::init_with(windlass_runtime::log::Format::Json, "info")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cli.common.threads)
+        .enable_all()
+        .build()?;
+    let common = cli.common;
+    let done = runtime.block_on(async {
+        match cli.mode {
+            Mode::Cache(args) => cache::run(&common, &args).await,
+            Mode::Noop => noop::run(&common).await,
+            Mode::Fanout(args) => fanout::run(&common, &args).await,
+            Mode::Life(args) | Mode::Idle(args) => life::run(&common, &args).await,
+            Mode::Latency => latency::run(&common).await,
+            Mode::Queue => queue::run().await,
+            Mode::Version => wire::say(&serde_json::json!({
+                "event": "version", "name": "windlass", "version": env!("CARGO_PKG_VERSION"),
+                "toolchain": concat!("rustc ", env!("CARGO_PKG_RUST_VERSION")),
+            })),
+        }
+    });
+    // Somebody may still be reading standard input, which nothing interrupts.
+    runtime.shutdown_background();
+    done
+}
