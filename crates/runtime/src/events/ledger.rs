@@ -24,11 +24,19 @@ const RETRY: Backoff =
 pub(super) struct Rules {
     /// A series ends when nothing was added for so long.
     pub(super) window: Duration,
-    /// The pause between two writes of one series.
+    /// The longest pause between two writes of one series.
     pub(super) pause: Duration,
     pub(super) rate: Rate,
     /// How many series, and how many objects, are remembered.
     pub(super) most: usize,
+}
+
+impl Rules {
+    /// The pause after so many writes of one series. It begins short and doubles: what happens twice is told at once, and nothing is
+    /// written any more when all has come to rest; what goes on and on is told now and then.
+    fn pause_after(&self, writes: u32) -> Duration {
+        (self.pause / 32).saturating_mul(1 << writes.saturating_sub(1).min(5)).min(self.pause)
+    }
 }
 
 /// What became of a recorded event.
@@ -78,6 +86,8 @@ struct Series {
     count: u32,
     /// How many of them the Event object says; 0: there is none.
     written: u32,
+    /// How often it was written.
+    writes: u32,
     edition: u32,
     attempts: u32,
     touched: Instant,
@@ -151,6 +161,7 @@ impl Ledger {
             last: at,
             count: 1,
             written: 0,
+            writes: 0,
             edition: 0,
             attempts: 0,
             touched: now,
@@ -209,7 +220,8 @@ impl Ledger {
             Outcome::Done => {
                 series.written = write.count;
                 series.attempts = 0;
-                series.not_before = now + self.rules.pause;
+                series.writes = series.writes.saturating_add(1);
+                series.not_before = now + self.rules.pause_after(series.writes);
                 if series.count > series.written {
                     let due = series.not_before;
                     self.plan(write.series, due);

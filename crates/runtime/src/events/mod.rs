@@ -95,7 +95,7 @@ impl RecorderOptions {
         Self { window, ..self }
     }
 
-    /// The pause between two writes of one series. Default: 30 s.
+    /// The longest pause between two writes of one series. It begins with a thirty-second part of that and doubles. Default: 30 s.
     pub fn pause(self, pause: Duration) -> Self {
         Self { pause, ..self }
     }

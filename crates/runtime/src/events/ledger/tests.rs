@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 const SECOND: Duration = Duration::from_secs(1);
 
 fn rules() -> Rules {
-    Rules { window: 360 * SECOND, pause: 30 * SECOND, rate: Rate { burst: 4, refill: 300 * SECOND }, most: 5 }
+    Rules { window: 360 * SECOND, pause: 32 * SECOND, rate: Rate { burst: 4, refill: 300 * SECOND }, most: 5 }
 }
 
 fn regarding(name: &str) -> Regarding {
@@ -60,13 +60,20 @@ fn equal_events_become_one_object_with_a_count_that_is_written_now_and_then() {
         assert_eq!(bench.record("a", "hello"), Entry::Repeated);
     }
     assert_eq!(bench.write(), None);
-    assert_eq!(bench.ledger.due(), Some(bench.now + 30 * SECOND));
-    bench.pass(30);
+    assert_eq!(bench.ledger.due(), Some(bench.now + SECOND));
+    bench.pass(1);
     assert_eq!(bench.write(), Some((true, 11)));
     assert_eq!((bench.write(), bench.ledger.due()), (None, None));
     bench.pass(100);
     bench.record("a", "hello");
     assert_eq!(bench.write(), Some((true, 12)), "after a pause, the next one is written at once");
+}
+
+#[test]
+fn the_longer_a_series_goes_on_the_less_often_it_is_written() {
+    let rules = Bench::new().ledger.rules;
+    let pauses: Vec<u64> = (1..=8).map(|writes| rules.pause_after(writes).as_secs()).collect();
+    assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 32, 32]);
 }
 
 #[test]
