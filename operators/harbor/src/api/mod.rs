@@ -1,0 +1,1 @@
+//! The kinds of `goharbor.io`: what a user writes.

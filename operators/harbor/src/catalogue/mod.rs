@@ -1,0 +1,1 @@
+//! What each release of Harbor is made of.
