@@ -60,7 +60,7 @@ pub enum Feature {
     ChartMuseum,
     /// Notary exists, and core is told of it.
     Notary,
-    /// Core is given what later releases no longer read: `RELOAD_KEY`, `TOKEN_SERVICE_URL`, `INTERNAL_TLS_TRUST_CA_PATH`.
+    /// Core and jobservice are given what later releases no longer read: `RELOAD_KEY`, `TOKEN_SERVICE_URL`.
     FormerCoreEnv,
     /// Core is given `SYNC_QUOTA`.
     SyncQuota,
