@@ -4,6 +4,7 @@
 macro_rules! choice {
     ($(#[$about:meta])* $name:ident { $($(#[$mark:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$about])*
+        #[allow(unreachable_pub)] // where nobody outside reads it
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize, serde::Serialize)]
         pub enum $name {
             $(
@@ -14,6 +15,7 @@ macro_rules! choice {
             )+
         }
 
+        #[allow(unreachable_pub)]
         impl $name {
             /// All of them, in the order of the documentation.
             pub const ALL: &[Self] = &[$(Self::$variant),+];

@@ -51,6 +51,9 @@ impl GoDuration {
         if rest == "0" {
             return Some(Duration::ZERO);
         }
+        if rest.is_empty() {
+            return None;
+        }
         let mut total: u128 = 0;
         while !rest.is_empty() {
             let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
@@ -61,7 +64,7 @@ impl GoDuration {
             total = total.checked_add(scaled(digits, *size)?)?;
             rest = next;
         }
-        let nanoseconds = u64::try_from(total).ok().filter(|_| !self.0.is_empty())?;
+        let nanoseconds = u64::try_from(total).ok()?;
         (!negative || nanoseconds == 0).then(|| Duration::from_nanos(nanoseconds))
     }
 }

@@ -2,15 +2,20 @@
 //!
 //! The names are those of the definitions which these succeed, typing errors included: what was written for them is read here.
 //! One file is one kind, or one concept that kinds share. `v1beta1` is stored and has Rust types; `v1alpha3` is served by
-//! conversion, from what it lacks.
+//! [`conversion`] alone.
 //!
 //! Nothing here talks to a cluster.
 
+mod alpha;
+mod alpha_cluster;
 pub mod chartmuseum;
 pub mod chartmuseum_storage;
 mod choice;
 pub mod component;
+pub mod conversion;
+mod conversion_cluster;
 pub mod core;
+pub mod definition;
 pub mod driver;
 pub mod duration;
 pub mod embedded;
@@ -21,6 +26,7 @@ pub mod harborcluster;
 pub mod harborcluster_parts;
 pub mod jobservice;
 pub mod log;
+pub mod names;
 pub mod network;
 pub mod notary;
 pub mod observe;
@@ -32,11 +38,15 @@ pub mod registry;
 pub mod registry_health;
 pub mod registry_storage;
 pub mod registryctl;
+mod residue;
 pub mod status;
 pub mod trivy;
+pub mod validation;
+mod validation_harbor;
 
 pub use chartmuseum::{ChartMuseum, ChartMuseumSpec};
 pub use core::{Core, CoreSpec};
+pub use definition::{definition, definitions};
 pub use exporter::{Exporter, ExporterSpec};
 pub use harbor::{Harbor, HarborSpec};
 pub use harborcluster::{HarborCluster, HarborClusterSpec};
