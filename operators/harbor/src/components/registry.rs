@@ -30,9 +30,6 @@ pub type RegistryBlueprint = ComponentBlueprint<Registry>;
 /// The port of its pods, with TLS and without.
 const PORT: i32 = 5000;
 
-/// On the Deployment: the generation of the RegistryController whose settings its pods have. That object is ready when they run.
-pub const CONTROLLER_GENERATION: &str = "registryctl.goharbor.io/generation";
-
 impl Component for Registry {
     const CONTROLLER: &'static str = "registry";
     const BLUEPRINT: &'static str = "registry.goharbor.io";
@@ -227,11 +224,7 @@ fn beside(
         front: service::service(making.site, &name, &[service::Port::served(served)]),
         config: Config { name, data: rendered.config },
         port: served.container_port(),
-        annotations: [(
-            CONTROLLER_GENERATION.to_owned(),
-            controller.metadata.generation.unwrap_or_default().to_string(),
-        )]
-        .into(),
+        annotations: [(registryctl::REVISION.to_owned(), registryctl::revision(&controller))].into(),
     };
     Ok((pod, Some(beside)))
 }

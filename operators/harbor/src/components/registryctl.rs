@@ -7,13 +7,24 @@ use serde_json::Value;
 use windlass::readiness::{Readiness, deployment};
 use windlass::{Blueprint, DrawError, Inputs, Kinds, Plan, Resolved, Seen};
 
+use crate::api::names::annotation::VERSION;
 use crate::api::registryctl::RegistryController;
 use crate::workload::{child_name, status};
 
-use super::registry::CONTROLLER_GENERATION;
-
 /// Its controller, in names: of its Service, its configuration, and its container.
 pub const CONTROLLER: &str = "registryctl";
+
+/// On the registry's Deployment: the [`revision`] of the controller that its pods run.
+pub(super) const REVISION: &str = "registryctl.goharbor.io/revision";
+
+/// Changes with all that is said of a controller: its spec, and the version of Harbor that it is of.
+pub(super) fn revision(controller: &RegistryController) -> String {
+    let generation = controller.metadata.generation.unwrap_or_default();
+    match controller.annotations().get(VERSION) {
+        Some(version) => format!("{generation}-{version}"),
+        None => generation.to_string(),
+    }
+}
 
 /// Ready when the registry's pods run the controller as its spec has it.
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +53,7 @@ impl Blueprint for RegistryControllerBlueprint {
         }
         let workload = workload(owner);
         let Some(found) = given.object::<Deployment>(&workload) else { return Ok(()) };
-        let generation = owner.metadata.generation.unwrap_or_default().to_string();
-        let runs = found.annotations().get(CONTROLLER_GENERATION).is_some_and(|runs| *runs == generation);
+        let runs = found.annotations().get(REVISION).is_some_and(|runs| *runs == revision(owner));
         let rolled = given.live::<Deployment, _>(&workload, deployment);
         let why = match (runs, rolled) {
             (true, Some(Readiness::Ready)) => return Ok(()),
