@@ -129,6 +129,7 @@ async fn a_missing_key_is_named_and_what_runs_goes_on() -> Result<()> {
     let during: Deployment = world.get(&name).await?;
     assert_eq!(before.spec, during.spec, "pods that run are left alone");
     world.get::<k8s_openapi::api::core::v1::Secret>(&name).await?;
+    world.delete(&broken).await?;
     world.put(&secret("csrf")).await?;
     world.ready(&owner).await?;
     let after: Deployment = world.get(&name).await?;
@@ -199,9 +200,18 @@ async fn a4_an_edited_child_is_healed_and_a_converged_one_is_left_alone() -> Res
     assert!(service.owner_references().iter().any(|owner| owner.kind == "Registry"));
     world.namespace.api::<Service>().delete(&beside, &kube::api::DeleteParams::default()).await?;
     world.see::<Service>(&beside, "another one", |next| next.uid() != service.uid()).await?;
+    world
+        .see::<Deployment>(&name, "settled", |next| {
+            let status = next.status.as_ref().unwrap();
+            status.observed_generation == next.metadata.generation
+                && (status.replicas, status.available_replicas) == (Some(1), Some(1))
+        })
+        .await?;
+    operator.stop().await?;
+    let operator = world.operator().await?;
     world.ready(&owner).await?;
     world.ready(&controller_object).await?;
-    operator.idle_after(1).await?;
+    operator.idle_after(2).await?;
 
     // Worth a look, and nothing to do about; then again after a restart.
     let mark = world.mark()?;
