@@ -264,6 +264,17 @@ fn drawing_twice_gives_the_same_bytes() {
     }
 }
 
+#[test]
+fn a_plan_is_shown_whole_without_a_cluster() {
+    let mut owner = component("Core", "2.15.2", false);
+    owner["metadata"]["namespace"] = json!("registry");
+    let owner: Core = serde_json::from_value(owner).unwrap();
+    let plan = windlass::preview(&ComponentBlueprint::<Core>::new(Defaults::default()), &owner).unwrap();
+    let text = plan.text().to_string();
+    assert!(text.contains("Deployment sample-harbor-core: planned: apply, also after "), "{text}");
+    assert!(text.contains("Secret csrf: planned: required") && !text.contains("pending"), "{text}");
+}
+
 fn names(sketch: &Sketch) -> Vec<String> {
     let name = |object: &windlass::Desired| format!("{} {}", object.resource().kind, object.key().name());
     sketch.objects.iter().map(name).collect()

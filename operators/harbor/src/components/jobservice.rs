@@ -166,17 +166,16 @@ fn loggers(field: &str, given: &Loggers, directory: fn(usize) -> String) -> Resu
 }
 
 fn volumes(spec: &JobServiceSpec, mut pod: Pod) -> Result<Pod, DrawError> {
-    let kinds: [(&str, &Loggers, fn(usize) -> String); 2] =
-        [("joblogs", &spec.job_loggers, job_log_dir), ("logs", &spec.loggers, log_dir)];
-    for (kind, loggers, directory) in kinds {
-        for (n, logger) in loggers.files().iter().enumerate() {
-            let name = format!("{kind}-{n}");
-            let volume = match &logger.volume {
-                Some(volume) => volume.volume(&*name).map_err(|error| at_field(&name, &error))?,
-                None => empty(&name),
-            };
-            pod = pod.with(volume, &directory(n));
-        }
+    let of_jobs = spec.job_loggers.files().iter().enumerate();
+    let of_jobs = of_jobs.map(|(n, logger)| (format!("joblogs-{n}"), job_log_dir(n), logger));
+    let own = spec.loggers.files().iter().enumerate();
+    let own = own.map(|(n, logger)| (format!("logs-{n}"), log_dir(n), logger));
+    for (name, directory, logger) in of_jobs.chain(own) {
+        let volume = match &logger.volume {
+            Some(volume) => volume.volume(&*name).map_err(|error| at_field(&name, &error))?,
+            None => empty(&name),
+        };
+        pod = pod.with(volume, &directory);
     }
     if let Some(storage) = &spec.storage {
         let exports = &storage.scan_data_exports;

@@ -70,18 +70,18 @@ impl Component for Registry {
         trust.add_all(sources, "spec.certificateRefs", &spec.certificate_refs);
         let pod = pod.trusting(trust);
 
-        let mut ports = vec![service::Port { name: "api", number: served.service_port() }];
-        ports.extend(debug.map(|number| service::Port { name: "metrics", number }));
-        let mut front = service::service(site, site.name(), &ports);
+        let mut open = vec![service::Port { name: "api", number: served.service_port() }];
+        open.extend(debug.map(|number| service::Port { name: "metrics", number }));
+        let mut front = service::service(site, site.name(), &open);
         if let Some(file::Debug { port, metrics_path: Some(path) }) = &input.http.debug {
             front = service::scraped(front, i32::from(*port), path);
         }
         let exclusive = sources
             .exclusive(spec.storage.driver.filesystem.iter().map(|filesystem| &filesystem.volume_source));
-        let open = [Some(PORT), debug, beside.as_ref().map(|beside| beside.port)];
+        let reached = [Some(PORT), debug, beside.as_ref().map(|beside| beside.port)];
         let mut parts = Parts::new(site, rendered, pod, vec![front]);
         parts.strategy = Strategy::chosen("spec.updateStrategyType", &spec.update_strategy_type, exclusive)?;
-        parts.policies = vec![policy::ingress(site, open.into_iter().flatten())];
+        parts.policies = vec![policy::ingress(site, reached.into_iter().flatten())];
         if let Some(beside) = beside {
             parts.services.push(beside.front);
             parts.annotations = beside.annotations;
@@ -178,8 +178,8 @@ fn beside(
         (None, None) => making.release.clone(),
         _ => version::release(&controller.metadata, &spec.component).map_err(named)?,
     };
-    let part = catalogue::Component::RegistryController;
-    let image = version::image(&release, part, &spec.component, making.defaults).map_err(named)?;
+    let it = catalogue::Component::RegistryController;
+    let image = version::image(&release, it, &spec.component, making.defaults).map_err(named)?;
     let (served, own) = (spec.served(), "RegistryController spec");
     let key = |sources: &mut Sources<'_>, field: &str, secret: &Option<String>| {
         secret.as_ref().map(|secret| sources.key(&format!("{own}.authentication.{field}"), secret, "secret"))
