@@ -5,3 +5,4 @@
 pub mod api;
 pub mod catalogue;
 pub mod config;
+pub mod settings;

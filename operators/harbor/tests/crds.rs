@@ -1,6 +1,8 @@
 //! The kinds on a real API server: what is accepted, what is filled in, what is refused, and what is converted.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context as _, Result};
 use harbor_operator::api::harbor::HarborCommon;
 use harbor_operator::api::validation::{VersionRules, validators};
@@ -82,7 +84,9 @@ fn plain(mut value: Value) -> Value {
             fields.retain(|name, value| name != "annotations" || *value != json!({}));
             for (name, value) in fields.iter_mut() {
                 *value = plain(value.take());
-                for secret in value.as_array_mut().into_iter().flatten().filter(|_| name == "imagePullSecrets") {
+                for secret in
+                    value.as_array_mut().into_iter().flatten().filter(|_| name == "imagePullSecrets")
+                {
                     secret.as_object_mut().unwrap().entry("name").or_insert_with(|| "".into());
                 }
             }
@@ -134,7 +138,12 @@ async fn what_users_have_written_is_accepted_and_kept_word_for_word() -> Result<
         let named = || format!("{} {}", object["kind"], object["metadata"]["name"]);
         let stored = apply(&client, home, &object).await.with_context(named)?;
         assert!(contains(&stored["spec"], &object["spec"]), "{object}\n{stored}");
-        assert_eq!(typed(&stored)?, plain(stored["spec"].clone()), "{}: what we read is what we write", named());
+        assert_eq!(
+            typed(&stored)?,
+            plain(stored["spec"].clone()),
+            "{}: what we read is what we write",
+            named()
+        );
     }
     // In the older version too. What it becomes is for the conversion, which this control plane has not.
     for object in manifests("older")? {
@@ -444,7 +453,7 @@ fn operator() -> Operator {
         .into_iter()
         .fold(Operator::new("harbor-operator"), Operator::definition)
         .part(conversion::converters)
-        .part(|setup| validators(setup, &NotNine))
+        .part(|setup| validators(setup, &NotNine, &BTreeSet::new()))
 }
 
 /// The whole way: the API server asks our webhooks, about both versions.

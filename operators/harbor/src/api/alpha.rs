@@ -26,7 +26,7 @@ pub(super) fn lacks(kind: &str) -> Vec<&'static [&'static str]> {
     match kind {
         "Core" => fields.push(&["trace"]),
         "JobService" => {
-            fields.extend([&["trace"] as &[&str], &["metrics"], &["storage"], &["updateStrategyType"]])
+            fields.extend([&["trace"] as &[&str], &["metrics"], &["storage"], &["updateStrategyType"]]);
         }
         "Registry" => {
             fields.extend([&["trace"] as &[&str], &["updateStrategyType"]]);
@@ -78,7 +78,9 @@ pub(super) fn schema(kind: &str, spec: &mut JSONSchemaProps) {
         }
     }
     if kind == "Harbor" {
-        ["database", "redis", "imageChartStorage"].iter().for_each(|field| optional(spec, field));
+        for field in ["database", "redis", "imageChartStorage"] {
+            optional(spec, field);
+        }
     }
     // Rules that speak of fields which are gone; the webhook says the same of the newer version.
     for path in [&["imageChartStorage"] as &[&str], &["storage", "driver"]] {
