@@ -108,3 +108,26 @@ fn cluster() -> JSONSchemaProps {
     tidy(&mut schema);
     at(&mut schema, &["spec"]).map(std::mem::take).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::definitions;
+
+    #[test]
+    fn the_older_version_lacks_only_what_the_newer_one_has() {
+        for definition in definitions() {
+            let kind = definition.spec.names.kind;
+            let mut schemas = definition.spec.versions.into_iter().map(|version| {
+                let schema = version.schema.and_then(|schema| schema.open_api_v3_schema).unwrap();
+                schema.properties.unwrap().remove("spec").unwrap()
+            });
+            let mut newer = if kind == "HarborCluster" { cluster() } else { schemas.next().unwrap() };
+            let mut older = schemas.next_back().unwrap();
+            for path in lacks(&kind) {
+                assert!(at(&mut newer, path).is_some(), "{kind}: {path:?} is nowhere");
+                assert!(at(&mut older, path).is_none(), "{kind}: {path:?} is still there");
+            }
+        }
+    }
+}
