@@ -4,7 +4,6 @@
 mod kit;
 
 use anyhow::Result;
-use harbor_operator::workload::child_name;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -21,6 +20,10 @@ fn version(kind: &str) -> &'static str {
         "ChartMuseum" | "NotaryServer" | "NotarySigner" => "2.6.2",
         _ => "2.15.2",
     }
+}
+
+fn child_name(component: &str, controller: &str) -> String {
+    format!("{component}-{controller}")
 }
 
 fn controller(kind: &str) -> String {

@@ -9,18 +9,19 @@ use harbor_operator::api::{
     ChartMuseum, Core, Exporter, JobService, NotaryServer, NotarySigner, Portal, Registry, Trivy,
 };
 use harbor_operator::catalogue::Release;
-use harbor_operator::workload::{Component, ComponentBlueprint, Defaults};
+use harbor_operator::workload::{ComponentBlueprint, Deployed};
 use kit::{KINDS, claim, component, stored_secrets};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use windlass::{DrawError, Sketch, sketch};
 
 const VERSIONS: [&str; 4] = ["2.6.2", "2.8.6", "2.9.5", "2.15.2"];
 
-fn drawn<C: Component>(owner: &Value, objects: &[Value]) -> Result<Sketch, DrawError> {
+fn drawn<C: Deployed>(owner: &Value, objects: &[Value]) -> Result<Sketch, DrawError> {
     let mut owner = owner.clone();
     owner["metadata"]["namespace"] = json!("registry");
     let owner: C = serde_json::from_value(owner).unwrap();
-    sketch(&ComponentBlueprint::<C>::new(Defaults::default()), &owner, objects)
+    sketch(&ComponentBlueprint::<C>::new(Arc::default()), &owner, objects)
 }
 
 fn draw(owner: &Value, objects: &[Value]) -> Result<Sketch, DrawError> {
@@ -269,7 +270,7 @@ fn a_plan_is_shown_whole_without_a_cluster() {
     let mut owner = component("Core", "2.15.2", false);
     owner["metadata"]["namespace"] = json!("registry");
     let owner: Core = serde_json::from_value(owner).unwrap();
-    let plan = windlass::preview(&ComponentBlueprint::<Core>::new(Defaults::default()), &owner).unwrap();
+    let plan = windlass::preview(&ComponentBlueprint::<Core>::new(Arc::default()), &owner).unwrap();
     let text = plan.text().to_string();
     assert!(text.contains("Deployment sample-harbor-core: planned: apply, also after "), "{text}");
     assert!(text.contains("Secret csrf: planned: required") && !text.contains("pending"), "{text}");

@@ -7,12 +7,10 @@ use serde_json::Value;
 use windlass::readiness::{Readiness, deployment};
 use windlass::{Blueprint, DrawError, Inputs, Kinds, Plan, Resolved, Seen};
 
+use crate::api::children::{Parent as _, child_of};
 use crate::api::names::annotation::VERSION;
-use crate::api::registryctl::RegistryController;
-use crate::workload::{child_name, status};
-
-/// Its controller, in names: of its Service, its configuration, and its container.
-pub const CONTROLLER: &str = "registryctl";
+use crate::api::{Registry, RegistryController};
+use crate::workload::status;
 
 /// On the registry's Deployment: the [`revision`] of the controller that its pods run.
 pub(super) const REVISION: &str = "registryctl.goharbor.io/revision";
@@ -65,10 +63,10 @@ impl Blueprint for RegistryControllerBlueprint {
     }
 
     fn status(&self, _: &RegistryController, seen: &Seen<'_>) -> Option<Value> {
-        Some(status(CONTROLLER, seen, None))
+        Some(status(RegistryController::CONTROLLER, seen, None))
     }
 }
 
 fn workload(owner: &RegistryController) -> String {
-    child_name(&owner.spec.registry_ref, "registry")
+    child_of::<Registry>(&owner.spec.registry_ref, &[])
 }
