@@ -2,11 +2,13 @@
 //!
 //! All servers listen on 127.0.0.1, on ports of their own, and end with their test. Missing programs are fetched into the project's cache.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)] // a test fails by panicking
+
 #[path = "kit/mod.rs"]
 mod kit;
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -24,7 +26,7 @@ use sha2::Digest as _;
 use tempfile::TempDir;
 
 use kit::http::Client;
-use kit::packages::Packages;
+use kit::nginx::Nginx;
 use kit::postgres::PostgresServer;
 use kit::redis::RedisServer;
 use kit::registry::RegistryServer;
@@ -111,10 +113,11 @@ fn files() -> Storage {
 
 /// Pushes a blob, pulls it, deletes it.
 fn push_and_pull(client: &Client, blob: &[u8]) {
-    let digest = format!(
-        "sha256:{}",
-        sha2::Sha256::digest(blob).iter().map(|byte| format!("{byte:02x}")).collect::<String>()
-    );
+    let hex = sha2::Sha256::digest(blob).iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    });
+    let digest = format!("sha256:{hex}");
     let begun = client.ask("POST", "/v2/library/test/blobs/uploads/", b"");
     assert_eq!(begun.status, 202, "{begun:?}");
     let location = begun.header("location").unwrap().to_owned();
@@ -227,32 +230,6 @@ fn the_registry_understands_the_storage_of_s3_with_keys_and_without() {
     }
 }
 
-/// `nginx -t`. Where files are is replaced in the text, since nginx has no other way.
-fn nginx_accepts(text: &str, dir: &Path, tls: &Tls) {
-    let mime = Packages::get().file("etc/nginx/mime.types").expect("nginx comes with types");
-    let mut text = text.replace("/tmp/", &format!("{}/", dir.display()));
-    text = text.replace("/etc/nginx/mime.types", &mime.display().to_string());
-    for ssl in [portal::SSL_DIR, proxy::SSL_DIR] {
-        text = text.replace(ssl, &tls.dir.display().to_string());
-    }
-    for listen in ["8080", "8443"] {
-        text = text
-            .replace(&format!("listen {listen}"), &format!("listen 127.0.0.1:{}", kit::process::free_port()));
-    }
-    let file = dir.join("nginx.conf");
-    fs::write(&file, &text).unwrap();
-    let output = Packages::get()
-        .command("nginx")
-        .args(["-t", "-e", "stderr", "-p"])
-        .arg(dir)
-        .arg("-c")
-        .arg(&file)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && said.contains("test is successful"), "{said}\n{text}");
-}
-
 #[test]
 fn nginx_accepts_the_portals_configuration() {
     let dir = TempDir::new().unwrap();
@@ -261,7 +238,7 @@ fn nginx_accepts_the_portals_configuration() {
         for encrypted in [false, true] {
             let input = Portal { tls: encrypted, max_connections: 1024, families: Families::V4 };
             let rendered = portal::render(&input, &release(version));
-            nginx_accepts(&rendered.config[portal::CONFIG_KEY], dir.path(), &tls);
+            Nginx::write(&rendered.config[portal::CONFIG_KEY], dir.path(), &tls).test();
         }
     }
 }
@@ -285,9 +262,52 @@ fn nginx_accepts_the_proxys_configuration() {
                 families: Families::V4,
             };
             let rendered = proxy::render(&input, &release(version));
-            nginx_accepts(&rendered.config[proxy::CONFIG_KEY], dir.path(), &tls);
+            Nginx::write(&rendered.config[proxy::CONFIG_KEY], dir.path(), &tls).test();
         }
     }
+}
+
+#[test]
+fn the_proxy_passes_on_to_core_and_portal_what_is_theirs() {
+    let dir = TempDir::new().unwrap();
+    let tls = Tls::new(dir.path());
+    let input = Proxy {
+        core: Address::new("127.0.0.1", kit::nginx::echo("core")),
+        portal: Some(Address::new("127.0.0.1", kit::nginx::echo("portal"))),
+        internal_tls: false,
+        https: Some("harbor.example:30443".to_owned()),
+        families: Families::V4,
+    };
+    let rendered = proxy::render(&input, &release("2.15.2"));
+    let nginx = Nginx::write(&rendered.config[proxy::CONFIG_KEY], dir.path(), &tls);
+    let _server = nginx.start();
+    let client = Client { tls: Some(tls.client()), ..Client::new(nginx.secure) };
+    let (host, with_port) = ("Host: localhost\n", format!("Host: localhost:{}\n", nginx.secure));
+    for (path, who, host) in [
+        ("/", "portal", with_port.as_str()),
+        ("/harbor/projects", "portal", &with_port),
+        ("/api/v2.0/ping", "core", host),
+        ("/c/login", "core", host),
+        ("/v2/library/x/blobs/uploads/", "core", &with_port),
+        ("/service/token?service=harbor-registry", "core", &with_port),
+        ("/chartrepo/x", "portal", &with_port),
+    ] {
+        let answer = client.ask("GET", path, b"");
+        let text = String::from_utf8(answer.body.clone()).unwrap() + "\n";
+        assert!(text.starts_with(&format!("{who}\nGET {path} ")) && text.contains(host), "{path}: {text}");
+        assert!(text.contains("X-Forwarded-Proto: https\n"), "{text}");
+        let cookie = answer.header("set-cookie").unwrap();
+        assert_eq!(cookie.contains("Secure"), !path.starts_with("/v2/"), "{path}: {cookie}");
+        assert!(answer.header("strict-transport-security").is_some());
+    }
+    for path in ["/v1/_ping", "/service/notifications"] {
+        assert_eq!(client.ask("GET", path, b"").status, 404, "{path}");
+    }
+    let plain = Client::new(nginx.plain).ask("GET", "/harbor?a=b", b"");
+    assert_eq!(
+        (plain.status, plain.header("location")),
+        (308, Some("https://harbor.example:30443/harbor?a=b"))
+    );
 }
 
 fn database_at(port: u16, user: &str, name: &str, ssl_mode: SslMode) -> Database {

@@ -25,7 +25,7 @@ use super::trivy::{Trivy, TrivyRedis};
 use super::{Address, Confidential, SecretKey};
 
 /// Where it hurts: URLs, YAML, shells.
-pub(super) const PASSWORD: &str = r##"*p@ss: w/rd?#[%]+"'$(X)&{}é"##;
+pub(super) const PASSWORD: &str = r#"*p@ss: w/rd?#[%]+"'$(X)&{}é"#;
 
 pub(super) fn release(version: &str) -> Release {
     Release::of(&version.parse().unwrap()).unwrap()

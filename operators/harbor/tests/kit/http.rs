@@ -1,5 +1,6 @@
 //! As much HTTP as the tests need.
 
+use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -47,14 +48,14 @@ impl Client {
         let mut request =
             format!("{method} {path} HTTP/1.1\r\nHost: localhost:{}\r\nConnection: close\r\n", self.port);
         if let Some((user, password)) = &self.credentials {
-            request +=
-                &format!("Authorization: Basic {}\r\n", BASE64_STANDARD.encode(format!("{user}:{password}")));
+            let encoded = BASE64_STANDARD.encode(format!("{user}:{password}"));
+            let _ = write!(request, "Authorization: Basic {encoded}\r\n");
         }
-        request += &format!("Content-Length: {}\r\n\r\n", body.len());
+        let _ = write!(request, "Content-Length: {}\r\n\r\n", body.len());
         let mut bytes = request.into_bytes();
         bytes.extend_from_slice(body);
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         let answer = match &self.tls {
             None => exchange(&mut stream, &bytes),
             Some(config) => {

@@ -5,11 +5,14 @@
 
 use std::env;
 use std::fs::{self, File};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
 use anyhow::{Context as _, Result, bail, ensure};
+
+use super::process::is_root;
 
 /// The programs, with the package that has each and the directories of it.
 const PROGRAMS: [(&str, &str, &[&str]); 7] = [
@@ -35,8 +38,9 @@ pub(crate) struct Packages {
 impl Packages {
     /// Finds the programs, and fetches what is missing. Once a process.
     pub(crate) fn get() -> &'static Self {
-        static PACKAGES: OnceLock<Packages> = OnceLock::new();
-        PACKAGES.get_or_init(|| Self::locate().unwrap_or_else(|error| panic!("{error:#}")))
+        static PACKAGES: OnceLock<Result<Packages, String>> = OnceLock::new();
+        let found = PACKAGES.get_or_init(|| Self::locate().map_err(|error| format!("{error:#}")));
+        found.as_ref().unwrap_or_else(|error| panic!("{error}"))
     }
 
     fn locate() -> Result<Self> {
@@ -114,6 +118,8 @@ impl Packages {
 }
 
 /// `$XDG_CACHE_HOME/windlass/packages`, for this release of the distribution.
+///
+/// Root's home is closed to others, and PostgreSQL, which does not run as root, has to reach its programs: root's packages are in `/var/tmp`.
 fn cache() -> Result<PathBuf> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
@@ -123,7 +129,27 @@ fn cache() -> Result<PathBuf> {
         line.map_or("unknown", |value| value.trim_matches('"')).to_owned()
     };
     let name = format!("{}-{}-{}", field("ID="), field("VERSION_ID="), env::consts::ARCH);
-    Ok(base.context("neither XDG_CACHE_HOME nor HOME is set")?.join("windlass/packages").join(name))
+    let base = base.context("neither XDG_CACHE_HOME nor HOME is set")?.join("windlass/packages");
+    if !is_root() || base.ancestors().all(|dir| !dir.exists() || mode(dir).is_ok_and(|mode| mode & 0o1 != 0))
+    {
+        return Ok(base.join(name));
+    }
+    let base = PathBuf::from("/var/tmp/windlass-packages");
+    if !base.exists() {
+        fs::DirBuilder::new().mode(0o755).create(&base)?;
+    }
+    // Anybody may make a directory of this name, and we run what is in it.
+    let ours = fs::symlink_metadata(&base)?;
+    ensure!(
+        ours.is_dir() && ours.uid() == 0 && ours.mode() & 0o022 == 0,
+        "{} is not root's own; remove it",
+        base.display()
+    );
+    Ok(base.join(name))
+}
+
+fn mode(path: &Path) -> Result<u32> {
+    Ok(fs::metadata(path)?.mode())
 }
 
 fn fetch(cache: &Path, root: &Path, missing: &[&str]) -> Result<()> {
@@ -133,9 +159,9 @@ fn fetch(cache: &Path, root: &Path, missing: &[&str]) -> Result<()> {
     for dir in ["lists/partial", "archives/partial"] {
         fs::create_dir_all(state.join(dir))?;
     }
-    let apt = |arguments: &[&str], dir: &Path| -> Result<String> {
+    let apt = |program: &str, arguments: &[&str], dir: &Path| -> Result<String> {
         let set = |key: &str, dir: &str| format!("{key}={}", state.join(dir).display());
-        let output = Command::new("apt-get")
+        let output = Command::new(program)
             .args(["-q", "-o", "Debug::NoLocking=1", "-o", "APT::Sandbox::User="])
             .args(["-o", &set("Dir::State::Lists", "lists"), "-o", &set("Dir::Cache::Archives", "archives")])
             .args(["-o", &set("Dir::Cache::pkgcache", "pkgcache.bin")])
@@ -143,21 +169,32 @@ fn fetch(cache: &Path, root: &Path, missing: &[&str]) -> Result<()> {
             .args(arguments)
             .current_dir(dir)
             .output()
-            .context("cannot run apt-get")?;
+            .with_context(|| format!("cannot run {program}"))?;
         let error = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "apt-get {}: {}: {error}", arguments.join(" "), output.status);
+        ensure!(output.status.success(), "{program} {}: {}: {error}", arguments.join(" "), output.status);
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    apt(&["update"], cache)?;
+    apt("apt-get", &["update"], cache)?;
+    let server = newest_postgresql(&apt("apt-cache", &["depends", "postgresql"], cache)?)?;
+    let client = server.replace("postgresql-", "postgresql-client-");
+    let wanted: Vec<&str> = missing
+        .iter()
+        .flat_map(
+            |name| if *name == "postgresql" { vec![server.as_str(), client.as_str()] } else { vec![*name] },
+        )
+        .collect();
     // What installing them would bring along: the libraries that this system lacks.
     let uris = apt(
-        &[&["install", "-y", "--print-uris", "--reinstall", "--no-install-recommends"], missing].concat(),
+        "apt-get",
+        &[&["install", "-y", "--print-uris", "--reinstall", "--no-install-recommends"], wanted.as_slice()]
+            .concat(),
         cache,
     )?;
     let names: Vec<String> = uris
         .lines()
         .filter_map(|line| line.split_whitespace().nth(1))
-        .filter_map(|file| file.ends_with(".deb").then(|| file.split('_').next().unwrap_or(file).to_owned()))
+        .filter(|file| Path::new(file).extension().is_some_and(|extension| extension == "deb"))
+        .map(|file| file.split('_').next().unwrap_or(file).to_owned())
         .collect();
     ensure!(!names.is_empty(), "apt-get knows of no packages to fetch: {uris}");
     let debs = cache.join("debs");
@@ -169,7 +206,7 @@ fn fetch(cache: &Path, root: &Path, missing: &[&str]) -> Result<()> {
         fs::create_dir_all(dir)?;
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    apt(&[&["download"], names.as_slice()].concat(), &debs)?;
+    apt("apt-get", &[&["download"], names.as_slice()].concat(), &debs)?;
     for deb in fs::read_dir(&debs)? {
         let deb = deb?.path();
         let status = Command::new("dpkg-deb").arg("-x").arg(&deb).arg(&fresh).status()?;
@@ -179,13 +216,22 @@ fn fetch(cache: &Path, root: &Path, missing: &[&str]) -> Result<()> {
         fs::remove_dir_all(root)?;
     }
     fs::rename(&fresh, root)?;
+    // Both are large, and of no use any more.
     fs::remove_dir_all(&debs)?;
+    fs::remove_dir_all(&state)?;
     for (program, package, dirs) in PROGRAMS {
         if missing.contains(&package) && find(root, dirs, program).is_none() {
             bail!("package {package} came without {program}");
         }
     }
     Ok(())
+}
+
+/// The package with the server itself, of which `postgresql` is only the name: `postgresql-15`.
+fn newest_postgresql(depends: &str) -> Result<String> {
+    let of_version =
+        |word: &&str| word.strip_prefix("postgresql-").is_some_and(|version| version.parse::<u32>().is_ok());
+    depends.split_whitespace().find(of_version).map(str::to_owned).context("apt-cache knows of no PostgreSQL")
 }
 
 fn find(root: &Path, dirs: &[&str], program: &str) -> Option<PathBuf> {

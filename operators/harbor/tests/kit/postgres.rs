@@ -72,8 +72,6 @@ impl PostgresServer {
 }
 
 /// A program of PostgreSQL, as a user that it accepts.
-///
-/// Root becomes `nobody`, and keeps one capability for the directories on the way to the programs, which may be closed to others (`/root/.cache`).
 fn unprivileged(program: &str) -> Command {
     let inner = Packages::get().command(program);
     if !is_root() {
@@ -82,7 +80,7 @@ fn unprivileged(program: &str) -> Command {
     let mut command = Command::new("setpriv");
     command
         .args([format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")])
-        .args(["--clear-groups", "--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--"])
+        .args(["--clear-groups", "--"])
         .arg(inner.get_program());
     let env: Vec<(OsString, OsString)> =
         inner.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))).collect();

@@ -211,7 +211,7 @@ impl RegistryRedis {
             write_timeout: ten,
             max_idle: 100,
             max_active: 500,
-            idle_timeout: Duration::from_secs(60),
+            idle_timeout: Duration::from_mins(1),
         }
     }
 }
