@@ -30,6 +30,7 @@ use kit::nginx::Nginx;
 use kit::postgres::PostgresServer;
 use kit::redis::RedisServer;
 use kit::registry::RegistryServer;
+use kit::s3::S3Server;
 use kit::tls::Tls;
 
 const VERSIONS: [&str; 4] = ["2.6.2", "2.8.6", "2.9.5", "2.15.2"];
@@ -82,7 +83,8 @@ fn registry_with(storage: Storage, redis: Option<Redis>, tls: bool) -> Registry 
         http_secret: None,
         reporting: BTreeMap::new(),
         storage,
-        cache: if redis.is_some() { Cache::Redis } else { Cache::InMemory },
+        cache: redis
+            .map_or(Cache::InMemory, |redis| Cache::Redis(RegistryRedis::new(redis, index::REGISTRY))),
         delete: true,
         redirect_disabled: true,
         read_only: false,
@@ -92,7 +94,6 @@ fn registry_with(storage: Storage, redis: Option<Redis>, tls: bool) -> Registry 
             dry_run: false,
         }),
         middlewares: Middlewares::default(),
-        redis: redis.map(|redis| RegistryRedis::new(redis, index::REGISTRY)),
         schema1: Schema1 { enabled: true, key: false },
         validation: Validation { disabled: true, ..Validation::default() },
         auth: Some(Auth::Htpasswd { realm: "harbor-registry-basic-realm".to_owned() }),
@@ -204,18 +205,19 @@ fn passwords_survive_the_registrys_environment() {
 }
 
 #[test]
-fn the_registry_understands_the_storage_of_s3_with_keys_and_without() {
+fn the_keys_of_s3_survive_the_registrys_file_and_environment() {
     let dir = TempDir::new().unwrap();
     let users = htpasswd::line(USER, &"secret".into(), 4, [7; 16]).unwrap();
-    let keys = Some(S3Keys { access: "0123".to_owned(), secret: every_character().into() });
-    for keys in [keys, None] {
+    for (access, secret) in
+        [("0123", every_character()), ("1e3", "0123".to_owned()), ("AKIA", "*star".to_owned())]
+    {
+        let s3 = S3Server::start();
         let storage = Storage::S3(S3 {
-            region: "us-east-1".to_owned(),
+            region: "eu-west-1".to_owned(),
             bucket: "images".to_owned(),
-            // Nobody is there: what is asked is whether the driver accepts its parameters.
-            region_endpoint: Some("http://127.0.0.1:9".to_owned()),
+            region_endpoint: Some(format!("http://127.0.0.1:{}", s3.port)),
             root_directory: Some("/harbor".to_owned()),
-            keys,
+            keys: Some(S3Keys { access: access.to_owned(), secret: secret.as_str().into() }),
             v4_auth: true,
             chunk_size: Some(5_242_880),
             storage_class: Some("STANDARD".to_owned()),
@@ -226,8 +228,34 @@ fn the_registry_understands_the_storage_of_s3_with_keys_and_without() {
         });
         let rendered = registry::render(&registry_with(storage, None, false), &release("2.15.2"), "registry");
         let server = RegistryServer::start(dir.path(), &rendered, &users, None);
-        assert_eq!(Client::new(server.port).by(USER, "secret").ask("GET", "/v2/", b"").status, 200);
+        let client = Client::new(server.port).by(USER, "secret");
+        assert_eq!(client.ask("GET", "/v2/library/test/tags/list", b"").status, 404, "nothing is stored");
+        let request = s3.request();
+        assert!(
+            request.target.starts_with("/images?") && request.target.contains("harbor%2F"),
+            "{request:?}"
+        );
+        assert_eq!(request.access_key(), access);
+        assert!(request.is_signed_with(&secret), "{secret}: {request:?}");
+        assert!(!request.is_signed_with("another"));
     }
+}
+
+#[test]
+fn the_registry_uses_s3_without_keys() {
+    let dir = TempDir::new().unwrap();
+    let users = htpasswd::line(USER, &"secret".into(), 4, [7; 16]).unwrap();
+    let storage = Storage::S3(S3 {
+        region: "eu-west-1".to_owned(),
+        bucket: "images".to_owned(),
+        secure: true,
+        v4_auth: true,
+        ..S3::default()
+    });
+    let rendered = registry::render(&registry_with(storage, None, false), &release("2.15.2"), "registry");
+    assert!(rendered.secret.is_empty());
+    let server = RegistryServer::start(dir.path(), &rendered, &users, None);
+    assert_eq!(Client::new(server.port).by(USER, "secret").ask("GET", "/v2/", b"").status, 200);
 }
 
 #[test]

@@ -7,4 +7,5 @@ pub(crate) mod postgres;
 pub(crate) mod process;
 pub(crate) mod redis;
 pub(crate) mod registry;
+pub(crate) mod s3;
 pub(crate) mod tls;
