@@ -9,7 +9,7 @@ use super::chartmuseum::{ChartCache, ChartMuseum, ChartStorage, Disable};
 use super::core::{Core, Secrets, Urls};
 use super::database::{Database, Pool, SslMode};
 use super::exporter::{Exporter, Queue};
-use super::jobservice::{JobService, Logger, job_log_dir};
+use super::jobservice::{JobService, Logger, default_redis_namespace, job_log_dir};
 use super::notary::{NotaryServer, NotarySigner, NotaryStorage, Signer, TokenAuth};
 use super::outbound::Outbound;
 use super::portal::{Families, Portal};
@@ -119,7 +119,7 @@ pub(super) fn jobservice(tls: bool) -> JobService {
         workers: 10,
         redis: redis(),
         redis_database: index::JOBSERVICE,
-        redis_namespace: "jobservice::default::sample-harbor".to_owned(),
+        redis_namespace: default_redis_namespace("default", "sample-harbor"),
         redis_idle_timeout: seconds(30),
         job_loggers: vec![
             Logger::Database { level: level(), sweeper: Some(seconds(14 * 24 * 3600)) },
@@ -269,7 +269,7 @@ pub(super) fn exporter(tls: bool) -> Exporter {
         queue: Some(Queue {
             redis: redis(),
             database: index::JOBSERVICE,
-            namespace: "jobservice::default::sample-harbor".to_owned(),
+            namespace: default_redis_namespace("default", "sample-harbor"),
             idle_timeout: seconds(30),
         }),
     }
