@@ -1,16 +1,16 @@
 //! Each component on a real control plane, under exactly the rights that the manifests grant.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
-mod kit;
+mod sample;
 
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kit::world::{World, condition};
-use kit::{KINDS, NAME, claim, component, secrets};
 use kube::ResourceExt as _;
 use kube::api::ListParams;
+use sample::world::{World, condition};
+use sample::{KINDS, NAME, claim, component, secrets};
 use serde_json::{Value, json};
 use windlass_testenv::{TestEnv, or_not_run};
 

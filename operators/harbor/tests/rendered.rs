@@ -3,14 +3,14 @@
 //! A snapshot shows the values of Secrets as they are stored: in these tests they are no secrets.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
-mod kit;
+mod sample;
 
 use harbor_operator::api::{
     ChartMuseum, Core, Exporter, JobService, NotaryServer, NotarySigner, Portal, Registry, Trivy,
 };
 use harbor_operator::catalogue::Release;
 use harbor_operator::workload::{ComponentBlueprint, Deployed};
-use kit::{KINDS, claim, component, stored_secrets};
+use sample::{KINDS, claim, component, stored_secrets};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use windlass::{DrawError, Sketch, sketch};
