@@ -15,7 +15,7 @@ use kube::api::ObjectMeta;
 use serde_json::{Value, json};
 use windlass::{Blueprint, DrawError, Inputs, Kinds, OwnerKind, Plan, Planned, Resolved, Seen};
 
-use crate::api::children::{Component, Parent as _};
+use crate::api::children::Component;
 use crate::api::status::condition::IN_PROGRESS;
 use crate::catalogue;
 use crate::config::{Confidential, Rendered};

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 
 use crate::api::children::Parent;

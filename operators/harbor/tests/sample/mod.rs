@@ -85,6 +85,7 @@ pub(crate) fn component(kind: &str, version: &str, tls: bool) -> Value {
     })
 }
 
+#[allow(clippy::too_many_lines)] // one of each
 fn spec(kind: &str, version: &str, tls: bool) -> Value {
     let scheme = if tls { "https" } else { "http" };
     let url = |part: &str| format!("{scheme}://{NAME}-{part}");
