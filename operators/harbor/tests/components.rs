@@ -4,6 +4,7 @@
 mod sample;
 
 use anyhow::Result;
+use harbor_operator::settings::HarborSettings;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -299,5 +300,33 @@ async fn a_component_of_no_version_is_told_what_to_do() -> Result<()> {
     owner["metadata"]["annotations"] = json!({"harbor.goharbor.io/version": "2.15.2"});
     world.put(&owner).await?;
     world.ready(&owner).await?;
+    world.end(operator).await
+}
+
+#[tokio::test]
+async fn an_operator_with_a_class_looks_after_that_class_only() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let world = World::new(env, "class").await?;
+    let portal = |name: &str, class: Option<&str>| {
+        let mut owner = component("Portal", "2.15.2", false);
+        owner["metadata"]["name"] = json!(name);
+        if let Some(class) = class {
+            owner["metadata"]["annotations"]["goharbor.io/harbor-class"] = json!(class);
+        }
+        owner
+    };
+    for owner in [portal("none", None), portal("other", Some("green")), portal("ours", Some("blue"))] {
+        world.put(&owner).await?;
+    }
+    let settings = HarborSettings { class: Some("blue".to_owned()), ..HarborSettings::default() };
+    let operator = world.operator_with(&settings).await?;
+    world.ready(&portal("ours", Some("blue"))).await?;
+    operator.idle_after(3).await?;
+    let made = world.namespace.api::<Deployment>().list(&ListParams::default()).await?.items;
+    assert_eq!(made.iter().map(kube::ResourceExt::name_any).collect::<Vec<_>>(), ["ours-portal"]);
+
+    // Handed over.
+    world.put(&portal("none", Some("blue"))).await?;
+    world.ready(&portal("none", Some("blue"))).await?;
     world.end(operator).await
 }

@@ -48,7 +48,7 @@ impl<B: Blueprint> Machine<B> {
             return Ok(Outcome::Done);
         };
         let owner = OwnerView::of(full.object(), full.meta()).map_err(Error::terminal)?;
-        if owner.annotation(ask::CLASS) != self.class.as_deref() {
+        if owner.annotation(self.class_annotation) != self.class.as_deref() {
             // It may have been ours a moment ago.
             self.registry.keep(&key, Held::default());
             return Ok(Outcome::Done);

@@ -16,9 +16,11 @@ pub mod trivy;
 
 use std::sync::Arc;
 
+use windlass::Blueprint;
 use windlass_operator::Operator;
 
 use crate::api::children::Parent as _;
+use crate::api::names::annotation;
 use crate::api::{
     ChartMuseum, Core, Exporter, JobService, NotaryServer, NotarySigner, Portal, Registry,
     RegistryController, Trivy,
@@ -32,7 +34,7 @@ pub fn with_components(operator: Operator, settings: &HarborSettings) -> Operato
     let operator = with::<Portal>(operator, settings);
     let operator = with::<Registry>(operator, settings);
     let operator = if settings.runs(RegistryController::CONTROLLER) {
-        operator.blueprint(registryctl::RegistryControllerBlueprint)
+        with_blueprint(operator, registryctl::RegistryControllerBlueprint, settings)
     } else {
         operator
     };
@@ -47,8 +49,24 @@ pub fn with_components(operator: Operator, settings: &HarborSettings) -> Operato
 
 fn with<C: Deployed>(operator: Operator, settings: &Arc<HarborSettings>) -> Operator {
     if settings.runs(C::CONTROLLER) {
-        operator.blueprint(ComponentBlueprint::<C>::new(Arc::clone(settings)))
+        with_blueprint(operator, ComponentBlueprint::<C>::new(Arc::clone(settings)), settings)
     } else {
         operator
     }
+}
+
+/// Adds the controller of a blueprint, for the class of objects that this operator looks after.
+pub fn with_blueprint<B: Blueprint + Clone>(
+    operator: Operator,
+    blueprint: B,
+    settings: &Arc<HarborSettings>,
+) -> Operator {
+    let class = settings.class.clone();
+    operator.blueprint_with(blueprint, move |unified| {
+        let unified = unified.class_annotation(annotation::CLASS);
+        match &class {
+            Some(class) => unified.class(class),
+            None => unified,
+        }
+    })
 }

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, ensure};
 use example_support::{Running, rights};
+use harbor_operator::settings::HarborSettings;
 use k8s_openapi::NamespaceResourceScope;
 use kube::Resource;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
@@ -51,10 +52,15 @@ impl World {
 
     /// Starts the operator, and waits until it works.
     pub(crate) async fn operator(&self) -> Result<Running> {
+        self.operator_with(&HarborSettings::default()).await
+    }
+
+    pub(crate) async fn operator_with(&self, configured: &HarborSettings) -> Result<Running> {
         let home = self.namespace.name();
         let settings =
             Settings { own_namespace: Some(home.to_owned()), ..Settings::default().in_namespaces([home]) };
-        let running = Running::start(&harbor_operator::operator(), self.user.config(), &settings)?;
+        let running =
+            Running::start(&harbor_operator::operator_with(configured), self.user.config(), &settings)?;
         for part in ["core", "registry", "registryctl", "trivy", "notarysigner"] {
             running.ready(&format!("{part}.goharbor.io")).await?;
         }
