@@ -9,11 +9,19 @@ use crate::setup::Setup;
 use windlass_runtime::manager::BoxError;
 
 impl Operator {
-    /// A kind whose resources are declared by a blueprint. For other than the usual options, take
-    /// [`Setup::blueprint`] in a part.
+    /// A kind whose resources are declared by a blueprint.
     ///
     /// The program's `graph` command shows the plans of the kinds that are added this way.
-    pub fn blueprint<B: Blueprint + Clone>(mut self, blueprint: B) -> Self {
+    pub fn blueprint<B: Blueprint + Clone>(self, blueprint: B) -> Self {
+        self.blueprint_with(blueprint, |unified| unified)
+    }
+
+    /// The same, with options of its controller.
+    pub fn blueprint_with<B: Blueprint + Clone>(
+        mut self,
+        blueprint: B,
+        options: impl Fn(Unified<B>) -> Unified<B> + Send + Sync + 'static,
+    ) -> Self {
         let drawing = blueprint.clone();
         self.drawers.push(Drawer {
             api_version: B::Owner::api_version(&()).into_owned(),
@@ -23,7 +31,7 @@ impl Operator {
                 windlass::preview(&drawing, &owner).map_err(|error| error.to_string())
             }),
         });
-        self.part(move |setup| setup.blueprint(Unified::of(blueprint.clone())))
+        self.part(move |setup| setup.blueprint(options(Unified::of(blueprint.clone()))))
     }
 }
 

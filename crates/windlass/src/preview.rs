@@ -4,6 +4,7 @@ use kube::ResourceExt as _;
 use windlass_graph::Report;
 
 use crate::blueprint::Blueprint;
+use crate::desired::Desired;
 use crate::error::{DrawError, NodeError};
 use crate::inputs::{Given, Inputs, Resolved, ResolvedInput};
 use crate::plan::{Node, Plan, Verb};
@@ -24,9 +25,60 @@ pub fn preview<B: Blueprint>(blueprint: &B, owner: &B::Owner) -> Result<Report<N
     };
     let resolved = inputs.wanted.into_iter().map(|wanted| assumed(wanted.id)).collect();
     let mut plan = Plan::new(namespace.as_deref());
-    let given = Resolved::place(resolved, namespace.as_deref(), &mut plan);
+    let mut given = Resolved::place(resolved, namespace.as_deref(), &mut plan);
+    given.assumed = true;
     blueprint.draw(owner, &given, &mut plan)?;
     Ok(plan.finish()?.graph.outline(what))
+}
+
+/// What a blueprint would apply for an owner, if these objects were all there is in the cluster: for tests of everything that is
+/// rendered.
+#[derive(Debug)]
+pub struct Sketch {
+    /// Every object that would be applied, in the order of the plan, with the changes of its nodes.
+    pub objects: Vec<Desired>,
+    /// What has to wait, and why: missing inputs and pending nodes.
+    pub waiting: Vec<(String, String)>,
+}
+
+/// Draws the plan of an owner from the objects that it may need, each as JSON with its `kind`; an input that is not among them is
+/// missing.
+pub fn sketch<B: Blueprint>(
+    blueprint: &B,
+    owner: &B::Owner,
+    objects: &[serde_json::Value],
+) -> Result<Sketch, DrawError> {
+    let namespace = owner.namespace();
+    let among = |inputs: Inputs| -> Result<Vec<ResolvedInput>, DrawError> {
+        inputs.wanted.iter().map(|wanted| wanted.among(objects)).collect()
+    };
+    let mut inputs = Inputs::new(namespace.as_deref());
+    blueprint.inputs(owner, &mut inputs);
+    let mut resolved = among(inputs)?;
+    let scratch = &mut Plan::new(namespace.as_deref());
+    let so_far = Resolved::place(resolved.clone(), namespace.as_deref(), scratch);
+    let mut further = Inputs::new(namespace.as_deref());
+    blueprint.further_inputs(owner, &so_far, &mut further);
+    resolved.extend(among(further)?);
+    let mut plan = Plan::new(namespace.as_deref());
+    let given = Resolved::place(resolved, namespace.as_deref(), &mut plan);
+    blueprint.draw(owner, &given, &mut plan)?;
+    let mut sketch = Sketch { objects: Vec::new(), waiting: Vec::new() };
+    for node in plan.finish()?.nodes() {
+        let id = node.draft.id.clone();
+        match &node.draft.verb {
+            Verb::Apply(desired) => {
+                let mut desired = desired.clone();
+                node.draft.mutations.iter().try_for_each(|mutation| mutation(&mut desired))?;
+                sketch.objects.push(desired);
+            }
+            Verb::Pending { why, .. } | Verb::Input(Given::Missing(why) | Given::NotReady(why)) => {
+                sketch.waiting.push((id, why.clone()));
+            }
+            _ => {}
+        }
+    }
+    Ok(sketch)
 }
 
 /// What becomes of a node, in a few words.
@@ -41,5 +93,89 @@ fn what(node: &Node) -> String {
         Verb::Step(_) => "step".to_owned(),
         Verb::Input(_) => "required".to_owned(),
         Verb::Broken => "broken".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::DrawError;
+    use crate::kinds::Kinds;
+    use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    use kube::CustomResource;
+    use schemars::JsonSchema;
+    use serde::{Deserialize, Serialize};
+    use serde_json::json;
+
+    #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+    #[kube(group = "example.com", version = "v1", kind = "Shop", namespaced, status = "crate::Status")]
+    struct ShopSpec {
+        settings: String,
+    }
+
+    /// The name of its Secret is in a ConfigMap.
+    struct Indirect;
+
+    impl Blueprint for Indirect {
+        type Owner = Shop;
+        const NAME: &'static str = "indirect";
+
+        fn kinds(&self, kinds: &mut Kinds) {
+            kinds.owns::<Secret>().requires::<Secret>().requires::<ConfigMap>();
+        }
+
+        fn inputs(&self, shop: &Shop, inputs: &mut Inputs) {
+            inputs.read_object::<ConfigMap>(&shop.spec.settings);
+        }
+
+        fn further_inputs(&self, shop: &Shop, given: &Resolved, inputs: &mut Inputs) {
+            if let Some(name) = named(shop, given) {
+                inputs.read::<Secret>(name);
+            }
+        }
+
+        fn draw(&self, shop: &Shop, given: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
+            let Some(name) = named(shop, given) else {
+                plan.pending::<Secret>("copy", "nobody names a Secret");
+                return Ok(());
+            };
+            let text = given.text::<Secret>(&name, "key").unwrap_or_default();
+            let copy: Secret =
+                serde_json::from_value(json!({"metadata": {"name": "copy"}, "stringData": {"key": text}}))?;
+            plan.add(copy).after([given.get::<Secret>(&name)]).mutate(|copy| {
+                copy.label("copied", "yes");
+                Ok(())
+            });
+            Ok(())
+        }
+    }
+
+    fn named(shop: &Shop, given: &Resolved) -> Option<String> {
+        given.object::<ConfigMap>(&shop.spec.settings)?.data?.remove("secret")
+    }
+
+    fn drawn(objects: &[serde_json::Value]) -> Sketch {
+        let mut shop = Shop::new("shop", ShopSpec { settings: "settings".into() });
+        shop.metadata.namespace = Some("home".into());
+        sketch(&Indirect, &shop, objects).unwrap()
+    }
+
+    #[test]
+    fn what_an_input_names_is_an_input_too() {
+        let settings =
+            json!({"kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"secret": "password"}});
+        let password = json!({"kind": "Secret", "metadata": {"name": "password"}, "data": {"key": "eA=="}});
+        let missing = "it does not exist: create it, or change the reference to it".to_owned();
+        let nothing = drawn(&[]);
+        let waiting = [
+            ("ConfigMap settings".to_owned(), missing.clone()),
+            ("Secret copy".to_owned(), "nobody names a Secret".to_owned()),
+        ];
+        assert_eq!((nothing.objects.len(), &nothing.waiting[..]), (0, &waiting[..]));
+        assert_eq!(drawn(std::slice::from_ref(&settings)).waiting, [("Secret password".to_owned(), missing)]);
+        let whole = drawn(&[settings, password]);
+        assert!(whole.waiting.is_empty());
+        assert_eq!(whole.objects[0].body()["data"]["key"], "eA==");
+        assert_eq!(whole.objects[0].body()["metadata"]["labels"]["copied"], "yes");
     }
 }

@@ -26,7 +26,7 @@ use crate::inputs::Registry;
 use crate::kinds::{self, ByLabel, Kinds, OpenKind};
 use crate::memory::{self, Memory};
 use crate::metrics::PlanMetrics;
-use crate::names::label;
+use crate::names::{ask, label};
 use crate::plan::Mutation;
 use crate::pods::{self, PodShape};
 use crate::secrecy::DigestKey;
@@ -54,6 +54,7 @@ pub struct Unified<B> {
     blueprint: B,
     namespaces: Option<Vec<String>>,
     class: Option<String>,
+    class_annotation: &'static str,
     workers: usize,
     concurrency: usize,
     home: String,
@@ -89,6 +90,7 @@ impl<B: Blueprint> Unified<B> {
             blueprint,
             namespaces: None,
             class: None,
+            class_annotation: ask::CLASS,
             workers: 4,
             concurrency: 8,
             home: "default".into(),
@@ -109,6 +111,12 @@ impl<B: Blueprint> Unified<B> {
     /// Only owners of this [class](crate::names::ask::CLASS); without it, only owners that have none.
     pub fn class(self, class: impl Into<String>) -> Self {
         Self { class: Some(class.into()), ..self }
+    }
+
+    /// The annotation that names an owner's class, where it is not [ours](ask::CLASS): that of an operator which this one
+    /// succeeds.
+    pub fn class_annotation(self, annotation: &'static str) -> Self {
+        Self { class_annotation: annotation, ..self }
     }
 
     /// How many owners are reconciled at the same time. Default: 4.
@@ -260,6 +268,7 @@ impl<B: Blueprint> Unified<B> {
             recorder: recorder.clone(),
             mutations: self.mutations,
             class: self.class,
+            class_annotation: self.class_annotation,
             concurrency: self.concurrency,
             writes: self.writes,
             first_status: self.first_status,
@@ -286,6 +295,7 @@ pub(crate) struct Machine<B: Blueprint> {
     pub(crate) recorder: Recorder,
     pub(crate) mutations: Vec<Mutation>,
     pub(crate) class: Option<String>,
+    pub(crate) class_annotation: &'static str,
     pub(crate) concurrency: usize,
     pub(crate) writes: u32,
     pub(crate) first_status: Duration,

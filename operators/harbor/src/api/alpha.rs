@@ -1,0 +1,133 @@
+//! The older version, `v1alpha3`: the newer one, less these fields.
+//!
+//! One table says what it lacks; the schema is made from it, and the conversion too. Nothing has Rust types: no part of the
+//! operator reads it.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
+use kube::CustomResourceExt as _;
+
+use super::alpha_cluster::OldHarborCluster;
+use super::definition::{at, tidy};
+
+/// What an S3 store lacks.
+macro_rules! multipart {
+    ($($before:literal),*) => {
+        [
+            &[$($before,)* "multipartcopychunksize"] as &[&str],
+            &[$($before,)* "multipartcopymaxconcurrency"],
+            &[$($before,)* "multipartcopythresholdsize"],
+        ]
+    };
+}
+
+/// The fields of the spec of a kind that the older version has no place for, as paths.
+pub(super) fn lacks(kind: &str) -> Vec<&'static [&'static str]> {
+    let mut fields: Vec<&[&str]> = vec![&["network"]];
+    match kind {
+        "Core" => fields.push(&["trace"]),
+        "JobService" => {
+            fields.extend([&["trace"] as &[&str], &["metrics"], &["storage"], &["updateStrategyType"]]);
+        }
+        "Registry" => {
+            fields.extend([&["trace"] as &[&str], &["updateStrategyType"]]);
+            fields.extend([
+                &["storage", "driver", "azure"] as &[&str],
+                &["storage", "driver", "gcs"],
+                &["storage", "driver", "oss"],
+            ]);
+            fields.extend(multipart!("storage", "driver", "s3"));
+        }
+        "ChartMuseum" => fields.extend([
+            &["chart", "storage", "azure"] as &[&str],
+            &["chart", "storage", "gcs"],
+            &["chart", "storage", "oss"],
+        ]),
+        "Exporter" => fields.push(&["jobservice"]),
+        "Trivy" => fields.extend([&["offlineScan"] as &[&str], &["timeout"]]),
+        "Harbor" | "HarborCluster" => {
+            fields.extend([
+                &["trace"] as &[&str],
+                &["core", "maxIdleConnections"],
+                &["core", "maxOpenConnections"],
+                &["expose", "core", "ingress", "ingressClassName"],
+                &["expose", "notary", "ingress", "ingressClassName"],
+                &["jobservice", "metrics"],
+                &["jobservice", "storage"],
+                &["trivy", "offlineScan"],
+                &["imageChartStorage", "azure"],
+                &["imageChartStorage", "gcs"],
+                &["imageChartStorage", "oss"],
+            ]);
+            fields.extend(multipart!("imageChartStorage", "s3"));
+        }
+        _ => {}
+    }
+    fields
+}
+
+/// Turns the schema of the newer version's spec into that of the older one.
+pub(super) fn schema(kind: &str, spec: &mut JSONSchemaProps) {
+    if kind == "HarborCluster" {
+        *spec = cluster();
+    }
+    for path in lacks(kind) {
+        let Some((field, parents)) = path.split_last() else { continue };
+        if let Some(parent) = at(spec, parents) {
+            parent.properties.iter_mut().for_each(|fields| drop(fields.remove(*field)));
+            optional(parent, field);
+        }
+    }
+    if kind == "Harbor" {
+        for field in ["database", "redis", "imageChartStorage"] {
+            optional(spec, field);
+        }
+    }
+    // Rules that speak of fields which are gone; the webhook says the same of the newer version.
+    for path in [&["imageChartStorage"] as &[&str], &["storage", "driver"]] {
+        if let Some(rules) = at(spec, path) {
+            rules.x_kubernetes_validations = None;
+        }
+    }
+}
+
+/// A field need not be there.
+fn optional(schema: &mut JSONSchemaProps, field: &str) {
+    if let Some(required) = &mut schema.required {
+        required.retain(|name| name != field);
+        if required.is_empty() {
+            schema.required = None;
+        }
+    }
+}
+
+/// The spec of a HarborCluster: its database, cache and storage have another shape.
+fn cluster() -> JSONSchemaProps {
+    let versions = OldHarborCluster::crd().spec.versions;
+    let schema = versions.into_iter().next().and_then(|version| version.schema?.open_api_v3_schema);
+    let mut schema = schema.unwrap_or_default();
+    tidy(&mut schema);
+    at(&mut schema, &["spec"]).map(std::mem::take).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::definitions;
+
+    #[test]
+    fn the_older_version_lacks_only_what_the_newer_one_has() {
+        for definition in definitions() {
+            let kind = definition.spec.names.kind;
+            let mut schemas = definition.spec.versions.into_iter().map(|version| {
+                let schema = version.schema.and_then(|schema| schema.open_api_v3_schema).unwrap();
+                schema.properties.unwrap().remove("spec").unwrap()
+            });
+            let mut newer = if kind == "HarborCluster" { cluster() } else { schemas.next().unwrap() };
+            let mut older = schemas.next_back().unwrap();
+            for path in lacks(&kind) {
+                assert!(at(&mut newer, path).is_some(), "{kind}: {path:?} is nowhere");
+                assert!(at(&mut older, path).is_none(), "{kind}: {path:?} is still there");
+            }
+        }
+    }
+}

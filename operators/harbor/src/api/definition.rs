@@ -1,0 +1,217 @@
+//! The definitions of the kinds, as the API server takes them.
+//!
+//! Made from the Rust types, and then brought to what these kinds have always accepted: what may be left out is not nullable
+//! (the API server drops nulls, and defaults apply), and nothing has an empty default. Promises that each of them, with both
+//! versions, is small enough for `kubectl apply`, which keeps the whole of it in an annotation.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceColumnDefinition, CustomResourceDefinition, CustomResourceDefinitionVersion, JSON,
+    JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use kube::CustomResourceExt;
+use serde_json::Value;
+
+use super::alpha;
+use super::{
+    ChartMuseum, Core, Exporter, Harbor, HarborCluster, JobService, NotaryServer, NotarySigner, OLD_VERSION,
+    Portal, Registry, RegistryController, Trivy,
+};
+
+/// The definitions of all kinds.
+pub fn definitions() -> Vec<CustomResourceDefinition> {
+    vec![
+        definition::<ChartMuseum>(),
+        definition::<Core>(),
+        definition::<Exporter>(),
+        definition::<Harbor>(),
+        definition::<HarborCluster>(),
+        definition::<JobService>(),
+        definition::<NotaryServer>(),
+        definition::<NotarySigner>(),
+        definition::<Portal>(),
+        definition::<Registry>(),
+        definition::<RegistryController>(),
+        definition::<Trivy>(),
+    ]
+}
+
+/// The definition of one of the kinds, with both versions. How they are converted is for the installation to say.
+pub fn definition<K: CustomResourceExt>() -> CustomResourceDefinition {
+    let mut definition = K::crd();
+    let kind = definition.spec.names.kind.clone();
+    let columns = columns(&kind);
+    let mut old = Vec::new();
+    for version in &mut definition.spec.versions {
+        if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
+            tidy(schema);
+            // As it always was: an object may be without a spec, and then does nothing.
+            schema.required = None;
+        }
+        version.additional_printer_columns = Some(columns.clone());
+        old.push(older(version, &kind));
+    }
+    definition.spec.versions.extend(old);
+    definition
+}
+
+/// The older version of a kind, from the stored one.
+fn older(stored: &CustomResourceDefinitionVersion, kind: &str) -> CustomResourceDefinitionVersion {
+    let mut old = CustomResourceDefinitionVersion {
+        name: OLD_VERSION.to_owned(),
+        served: true,
+        storage: false,
+        deprecated: Some(true),
+        deprecation_warning: Some(format!(
+            "goharbor.io/{OLD_VERSION} {kind} is deprecated; use goharbor.io/v1beta1"
+        )),
+        ..stored.clone()
+    };
+    if kind == "Registry"
+        && let Some(subresources) = &mut old.subresources
+    {
+        subresources.scale = None;
+    }
+    if let Some(schema) = old.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
+        if let Some(spec) = schema.properties.as_mut().and_then(|fields| fields.get_mut("spec")) {
+            alpha::schema(kind, spec);
+        }
+        // Who still writes it knows it; `kubectl explain` has the newer one.
+        visit(schema, &mut |schema| schema.description = None);
+    }
+    old
+}
+
+fn columns(kind: &str) -> Vec<CustomResourceColumnDefinition> {
+    let column = |name: &str, type_: &str, path: &str, priority| CustomResourceColumnDefinition {
+        name: name.to_owned(),
+        type_: type_.to_owned(),
+        json_path: path.to_owned(),
+        priority: Some(priority),
+        description: None,
+        format: None,
+    };
+    let url = |priority| column("Public URL", "string", ".spec.externalURL", priority);
+    let version = column("Version", "string", ".spec.version", 5);
+    let age = column("Age", "date", ".metadata.creationTimestamp", 1);
+    let failure = column("Failure", "string", r#".status.conditions[?(@.type=="Failed")].message"#, 5);
+    match kind {
+        "HarborCluster" => vec![
+            url(0),
+            column("Status", "string", ".status.status", 0),
+            version,
+            column("Operator Version", "string", ".status.operator.controllerVersion", 30),
+            column("Operator Git Commit", "string", ".status.operator.controllerGitCommit", 30),
+        ],
+        "Harbor" => vec![url(5), version, age, failure],
+        _ => vec![age, failure],
+    }
+}
+
+/// Brings a schema to what these kinds have always accepted.
+pub(super) fn tidy(schema: &mut JSONSchemaProps) {
+    visit(schema, &mut |schema| {
+        if schema.nullable.take().is_some() {
+            schema.enum_.iter_mut().for_each(|values| values.retain(|value| !value.0.is_null()));
+        }
+        if let Some(JSON(value)) = &mut schema.default {
+            drop_nulls(value);
+            if is_empty(value) {
+                schema.default = None;
+            }
+        }
+        if matches!(schema.format.as_deref(), Some("uint" | "int" | "uint32")) {
+            schema.format = None;
+        }
+    });
+    // The one field that has always taken null.
+    for loggers in ["jobLoggers", "loggers"] {
+        if let Some(files) = at(schema, &["spec", loggers, "files"]) {
+            files.nullable = Some(true);
+        }
+    }
+}
+
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
+/// The schema of a field.
+pub(super) fn at<'a>(schema: &'a mut JSONSchemaProps, path: &[&str]) -> Option<&'a mut JSONSchemaProps> {
+    path.iter().try_fold(schema, |schema, field| schema.properties.as_mut()?.get_mut(*field))
+}
+
+/// Does something to a schema and to everything in it.
+fn visit(schema: &mut JSONSchemaProps, change: &mut impl FnMut(&mut JSONSchemaProps)) {
+    change(schema);
+    for field in schema.properties.iter_mut().flat_map(|fields| fields.values_mut()) {
+        visit(field, change);
+    }
+    match &mut schema.items {
+        Some(JSONSchemaPropsOrArray::Schema(item)) => visit(item, change),
+        Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(|item| visit(item, change)),
+        None => {}
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(value)) = &mut schema.additional_properties {
+        visit(value, change);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `kubectl apply` can keep in an annotation.
+    const LIMIT: usize = 262_144;
+
+    #[test]
+    fn every_definition_fits_into_an_annotation() {
+        for definition in definitions() {
+            let size = serde_json::to_string(&definition).unwrap().len();
+            assert!(size < LIMIT, "{} has {size} bytes", definition.spec.names.kind);
+        }
+    }
+
+    #[test]
+    fn both_versions_are_served_and_the_newer_one_is_stored() {
+        let definitions = definitions();
+        assert_eq!(definitions.len(), 12);
+        for definition in definitions {
+            let versions: Vec<_> = definition
+                .spec
+                .versions
+                .iter()
+                .map(|version| (&*version.name, version.served, version.storage))
+                .collect();
+            assert_eq!(versions, [("v1beta1", true, true), ("v1alpha3", true, false)]);
+        }
+    }
+
+    #[test]
+    fn nothing_is_nullable_but_what_always_was() {
+        for mut definition in definitions() {
+            let kind = definition.spec.names.kind.clone();
+            for version in &mut definition.spec.versions {
+                let schema = version.schema.as_mut().unwrap().open_api_v3_schema.as_mut().unwrap();
+                let mut nullable = 0;
+                visit(schema, &mut |schema| nullable += usize::from(schema.nullable == Some(true)));
+                assert_eq!(nullable, if kind == "JobService" { 2 } else { 0 }, "{kind}");
+            }
+        }
+    }
+}

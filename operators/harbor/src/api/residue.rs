@@ -1,0 +1,140 @@
+//! What one version of an object cannot hold of another: kept, so that nothing is lost on the way there and back.
+//!
+//! A residue is the difference between what comes back and what was there. A change in it is made only where the object is
+//! still as it was when the difference was taken: what a user edits meanwhile in the version that they see wins.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+/// One difference.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+struct Change {
+    path: Vec<String>,
+    /// What comes back there by itself; nothing if it is not there.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some")]
+    was: Option<Value>,
+    /// What belongs there; nothing if it is to go.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some")]
+    is: Option<Value>,
+}
+
+/// A null that is there is not the same as nothing.
+fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// All differences between two objects.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(transparent)]
+pub(super) struct Residue(Vec<Change>);
+
+impl Residue {
+    /// What has to be done to `from` so that it becomes `to`.
+    pub(super) fn between(from: &Value, to: &Value) -> Self {
+        let mut changes = Vec::new();
+        compare(&mut Vec::new(), Some(from), Some(to), &mut changes);
+        Self(changes)
+    }
+
+    /// As it was written; nothing where that makes no sense, since what a user put there must not stop a read.
+    pub(super) fn read(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_default()
+    }
+
+    /// For an annotation; `None` if there is nothing.
+    pub(super) fn write(&self) -> Option<String> {
+        if self.0.is_empty() { None } else { serde_json::to_string(self).ok() }
+    }
+
+    /// Makes the changes that still make sense.
+    pub(super) fn apply(&self, value: &mut Value) {
+        for Change { path, was, is } in &self.0 {
+            let Some((field, parents)) = path.split_last() else {
+                if was.as_ref() == Some(&*value)
+                    && let Some(is) = is
+                {
+                    value.clone_from(is);
+                }
+                continue;
+            };
+            let parent = parents.iter().try_fold(&mut *value, |value, field| value.get_mut(field));
+            if let Some(Value::Object(fields)) = parent
+                && fields.get(field) == was.as_ref()
+            {
+                match is {
+                    Some(is) => drop(fields.insert(field.clone(), is.clone())),
+                    None => drop(fields.remove(field)),
+                }
+            }
+        }
+    }
+}
+
+fn compare(path: &mut Vec<String>, from: Option<&Value>, to: Option<&Value>, changes: &mut Vec<Change>) {
+    match (from, to) {
+        (Some(Value::Object(from)), Some(Value::Object(to))) => {
+            for field in names(from, to) {
+                path.push(field.clone());
+                compare(path, from.get(field), to.get(field), changes);
+                path.pop();
+            }
+        }
+        (was, is) if was != is => {
+            changes.push(Change { path: path.clone(), was: was.cloned(), is: is.cloned() });
+        }
+        _ => {}
+    }
+}
+
+fn names<'a>(one: &'a Map<String, Value>, other: &'a Map<String, Value>) -> impl Iterator<Item = &'a String> {
+    one.keys().chain(other.keys().filter(|name| !one.contains_key(*name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn back(from: &Value, to: &Value) -> Value {
+        let written = Residue::between(from, to).write();
+        let mut value = from.clone();
+        Residue::read(&written.unwrap_or_default()).apply(&mut value);
+        value
+    }
+
+    #[test]
+    fn applied_to_what_it_was_taken_from_nothing_is_lost() {
+        let cases = [
+            (json!({}), json!({"a": {"b": null}})),
+            (json!({"a": 1, "b": {"c": [1]}}), json!({"b": {"c": [2], "d/e": {}}})),
+            (json!({"a": null}), json!({})),
+            (json!({"a": {}}), json!({"a": null})),
+            (json!([1]), json!({"a": 1})),
+            (json!(null), json!(false)),
+        ];
+        for (from, to) in cases {
+            assert_eq!(back(&from, &to), to);
+            assert_eq!(back(&to, &from), from);
+        }
+    }
+
+    #[test]
+    fn what_was_edited_meanwhile_wins() {
+        let residue = Residue::between(
+            &json!({"kept": {"x": 1}, "edited": 1, "gone": {}}),
+            &json!({"kept": {"x": 1, "y": 2}, "edited": 2, "gone": {"z": 3}}),
+        );
+        let mut value = json!({"kept": {"x": 5}, "edited": 7});
+        residue.apply(&mut value);
+        assert_eq!(value, json!({"kept": {"x": 5, "y": 2}, "edited": 7}));
+    }
+
+    #[test]
+    fn nonsense_changes_nothing() {
+        for text in ["", "null", "{}", "[{}]", r#"[{"path": 5}]"#, r#"[{"path": []}]"#] {
+            let mut value = json!({"a": 1});
+            Residue::read(text).apply(&mut value);
+            assert_eq!(value, json!({"a": 1}), "{text}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The components of Harbor: one file each, from its spec to its parts.
+
+pub mod chartmuseum;
+mod chartmuseum_storage;
+pub mod core;
+pub mod exporter;
+pub mod jobservice;
+pub mod notaryserver;
+pub mod notarysigner;
+pub mod portal;
+pub mod registry;
+mod registry_config;
+mod registry_storage;
+pub mod registryctl;
+pub mod trivy;
+
+use std::sync::Arc;
+
+use windlass::Blueprint;
+use windlass_operator::Operator;
+
+use crate::api::children::Parent as _;
+use crate::api::names::annotation;
+use crate::api::{
+    ChartMuseum, Core, Exporter, JobService, NotaryServer, NotarySigner, Portal, Registry,
+    RegistryController, Trivy,
+};
+use crate::settings::HarborSettings;
+use crate::workload::{ComponentBlueprint, Deployed};
+
+/// Adds the controllers of all components to an operator, but for those that are disabled.
+pub fn with_components(operator: Operator, settings: &HarborSettings) -> Operator {
+    let settings = &Arc::new(settings.clone());
+    let operator = with::<Portal>(operator, settings);
+    let operator = with::<Registry>(operator, settings);
+    let operator = if settings.runs(RegistryController::CONTROLLER) {
+        with_blueprint(operator, registryctl::RegistryControllerBlueprint, settings)
+    } else {
+        operator
+    };
+    let operator = with::<Core>(operator, settings);
+    let operator = with::<JobService>(operator, settings);
+    let operator = with::<Trivy>(operator, settings);
+    let operator = with::<Exporter>(operator, settings);
+    let operator = with::<ChartMuseum>(operator, settings);
+    let operator = with::<NotaryServer>(operator, settings);
+    with::<NotarySigner>(operator, settings)
+}
+
+fn with<C: Deployed>(operator: Operator, settings: &Arc<HarborSettings>) -> Operator {
+    if settings.runs(C::CONTROLLER) {
+        with_blueprint(operator, ComponentBlueprint::<C>::new(Arc::clone(settings)), settings)
+    } else {
+        operator
+    }
+}
+
+/// Adds the controller of a blueprint, for the class of objects that this operator looks after.
+pub fn with_blueprint<B: Blueprint + Clone>(
+    operator: Operator,
+    blueprint: B,
+    settings: &Arc<HarborSettings>,
+) -> Operator {
+    let class = settings.class.clone();
+    operator.blueprint_with(blueprint, move |unified| {
+        let unified = unified.class_annotation(annotation::CLASS);
+        match &class {
+            Some(class) => unified.class(class),
+            None => unified,
+        }
+    })
+}
