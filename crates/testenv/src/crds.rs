@@ -113,7 +113,7 @@ async fn until_it_can_own(client: &Client, definition: &CustomResourceDefinition
             "blockOwnerDeletion": true,
         }],
     }});
-    let known = within(Duration::from_secs(60), "admission to know the kind", || async {
+    let known = within(Duration::from_mins(1), "admission to know the kind", || async {
         let request = http::Request::post("/api/v1/namespaces/default/serviceaccounts?dryRun=All")
             .header("Impersonate-User", CHECKED_USER)
             .header(http::header::CONTENT_TYPE, "application/json")
