@@ -1,0 +1,389 @@
+//! One release of Harbor, seen from the components that run it.
+
+use super::releases::{self, FORMER, Gate, MAJOR, REPLICATION_ADAPTERS, ROWS, Row};
+use super::version::Version;
+
+/// A part of Harbor with an image of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Component {
+    /// The API, and the proxy before the registry.
+    Core,
+    /// Runs replication, scans and garbage collection.
+    JobService,
+    /// The web interface.
+    Portal,
+    /// Distribution, which stores the images.
+    Registry,
+    /// Deletes from the registry's storage, beside it.
+    RegistryController,
+    /// The repository of Helm charts; to 2.7.
+    ChartMuseum,
+    /// Metrics of the whole.
+    Exporter,
+    /// The server of signatures; to 2.8.
+    NotaryServer,
+    /// Holds the keys of the signatures; to 2.8.
+    NotarySigner,
+    /// The adapter to the scanner.
+    Trivy,
+    /// The proxy before core and portal, where Harbor is exposed by a Service.
+    Proxy,
+    /// PostgreSQL as Harbor ships it.
+    Database,
+    /// Redis or Valkey as Harbor ships it.
+    Cache,
+}
+
+impl Component {
+    /// Every component.
+    pub const ALL: [Self; 13] = [
+        Self::Core,
+        Self::JobService,
+        Self::Portal,
+        Self::Registry,
+        Self::RegistryController,
+        Self::ChartMuseum,
+        Self::Exporter,
+        Self::NotaryServer,
+        Self::NotarySigner,
+        Self::Trivy,
+        Self::Proxy,
+        Self::Database,
+        Self::Cache,
+    ];
+}
+
+/// Something that not every release can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Feature {
+    /// ChartMuseum exists, and core is told of it.
+    ChartMuseum,
+    /// Notary exists, and core is told of it.
+    Notary,
+    /// Core and jobservice are given what later releases no longer read: `RELOAD_KEY`, `TOKEN_SERVICE_URL`.
+    FormerCoreEnv,
+    /// Core is given `SYNC_QUOTA`.
+    SyncQuota,
+    /// Core caches manifests and projects: `CACHE_ENABLED`, `CACHE_EXPIRE_HOURS`.
+    CacheLayer,
+    /// Core keeps its caches in databases of their own: `_REDIS_URL_HARBOR`, `_REDIS_URL_CACHE_LAYER`.
+    CacheLayerRedisUrls,
+    /// Connections to PostgreSQL are given up with age: `POSTGRESQL_CONN_MAX_LIFETIME` and its kin.
+    ConnectionLifetime,
+    /// `QUOTA_UPDATE_PROVIDER`.
+    QuotaUpdateProvider,
+    /// `ROBOT_SCANNER_NAME_PREFIX`.
+    RobotScannerPrefix,
+    /// `REPLICATION_ADAPTER_WHITELIST`.
+    ReplicationAdapters,
+    /// The jobservice's `reaper` and `max_retrieve_size_mb`.
+    JobReaper,
+    /// `JOBSERVICE_WEBHOOK_JOB_HTTP_CLIENT_TIMEOUT`.
+    WebhookClientTimeout,
+    /// The jobservice reads `LOG_LEVEL`.
+    JobServiceLogLevel,
+    /// The jobservice reads `MAX_JOB_DURATION_SECONDS`.
+    JobDurationLimit,
+    /// The portal has `/devcenter-api-2.0`.
+    PortalDeveloperCentre,
+    /// The images' nginx is configured for TLS 1.3 also.
+    Tls13,
+    /// The proxy waits 900 s for `/v2/` on plain HTTP also.
+    PlainProxyLongTransfers,
+    /// The registry speaks TLS to Redis.
+    RegistryRedisTls,
+    /// The registry gives Redis a user's name.
+    RegistryRedisUsername,
+    /// `SCANNER_TRIVY_SECURITY_CHECKS`.
+    TrivySecurityChecks,
+    /// `SCANNER_TRIVY_SKIP_JAVA_DB_UPDATE`.
+    TrivySkipJavaUpdate,
+    /// `SCANNER_TRIVY_DB_REPOSITORY` and `SCANNER_TRIVY_JAVA_DB_REPOSITORY`.
+    TrivyRepositories,
+}
+
+/// The majors of PostgreSQL that an image `harbor-db` holds: it upgrades data of the one to the other when it starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DatabaseImage {
+    /// The major that data may have; none if the image cannot upgrade.
+    pub from: Option<&'static str>,
+    /// The major that runs.
+    pub to: &'static str,
+}
+
+/// A version of which nothing is known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "Harbor {version} is unknown to this operator, which knows {known}; choose one of these, or a newer operator"
+)]
+pub struct UnknownRelease {
+    /// The version asked for.
+    pub version: Version,
+    /// The lines there are.
+    pub known: String,
+}
+
+/// What one version of Harbor is made of.
+///
+/// ```
+/// use harbor_operator::catalogue::{Component, Feature, Release, Version};
+///
+/// let release = Release::of(&Version::new(2, 8, 6))?;
+/// assert_eq!(release.image(Component::ChartMuseum), None);
+/// assert_eq!(release.image(Component::Core), Some("harbor-core"));
+/// assert!(release.has(Feature::Notary));
+/// # Ok::<(), harbor_operator::catalogue::UnknownRelease>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Release {
+    version: Version,
+    /// The row of this version, or the nearest of its line; for the former lines, the oldest that we know.
+    nearest: &'static Row,
+    exact: bool,
+}
+
+impl Release {
+    /// The release of a version. Newer patches of a known line, candidates, and the former lines 2.2 to 2.4 have one also: they run somewhere.
+    pub fn of(version: &Version) -> Result<Self, UnknownRelease> {
+        let unknown = || UnknownRelease { version: version.clone(), known: known_lines() };
+        if version.major() != MAJOR {
+            return Err(unknown());
+        }
+        let of_line = || ROWS.iter().filter(|row| row.minor == version.minor());
+        let found = of_line().find(|row| row.patch == version.patch());
+        let nearest = match found.or_else(|| of_line().next_back()) {
+            Some(row) => row,
+            None if FORMER.contains(&version.minor()) => ROWS.first().ok_or_else(unknown)?,
+            None => return Err(unknown()),
+        };
+        Ok(Self { version: version.clone(), nearest, exact: found.is_some() })
+    }
+
+    /// The version.
+    pub fn version(&self) -> &Version {
+        &self.version
+    }
+
+    /// Whether the catalogue has this very patch, not only its line.
+    pub fn is_exact(&self) -> bool {
+        self.exact
+    }
+
+    /// Whether the version is of a line that runs, but is not created any more: 2.2 to 2.4.
+    pub fn is_former(&self) -> bool {
+        FORMER.contains(&self.version.minor())
+    }
+
+    /// Whether this release can do something.
+    pub fn has(&self, feature: Feature) -> bool {
+        self.passes(&releases::gate(feature))
+    }
+
+    fn passes(&self, gate: &Gate) -> bool {
+        gate.is_open(self.version.minor(), self.version.patch())
+    }
+
+    /// The name of a component's image, without repository and tag; none if the release has no such component.
+    pub fn image(&self, component: Component) -> Option<&'static str> {
+        match component {
+            Component::Core => Some("harbor-core"),
+            Component::JobService => Some("harbor-jobservice"),
+            Component::Portal => Some("harbor-portal"),
+            Component::Registry => Some("registry-photon"),
+            Component::RegistryController => Some("harbor-registryctl"),
+            Component::ChartMuseum => self.has(Feature::ChartMuseum).then_some("chartmuseum-photon"),
+            Component::Exporter => Some("harbor-exporter"),
+            Component::NotaryServer => self.has(Feature::Notary).then_some("notary-server-photon"),
+            Component::NotarySigner => self.has(Feature::Notary).then_some("notary-signer-photon"),
+            Component::Trivy => Some("trivy-adapter-photon"),
+            Component::Proxy => Some("nginx-photon"),
+            Component::Database => Some("harbor-db"),
+            Component::Cache => Some(self.nearest.cache),
+        }
+    }
+
+    /// The whole reference of a component's image. `repository` stands before the name (`goharbor` if not given), `suffix` after the tag.
+    pub fn image_reference(
+        &self,
+        component: Component,
+        repository: Option<&str>,
+        suffix: Option<&str>,
+    ) -> Option<String> {
+        let repository =
+            repository.map(|repository| repository.trim_end_matches('/')).filter(|given| !given.is_empty());
+        self.image(component).map(|name| {
+            let (repository, suffix) = (repository.unwrap_or("goharbor"), suffix.unwrap_or(""));
+            format!("{repository}/{name}:{}{suffix}", self.version.tag())
+        })
+    }
+
+    /// The number that `schema_migrations` holds when this version's core has migrated the database. None where it is not known: for former
+    /// lines, and for patches newer than the catalogue, which may have brought another.
+    pub fn schema(&self) -> Option<u32> {
+        (self.exact && !self.is_former()).then_some(self.nearest.schema)
+    }
+
+    /// The PostgreSQL of the image `harbor-db`.
+    pub fn database_image(&self) -> DatabaseImage {
+        self.nearest.database
+    }
+
+    /// The registries that a proxy-cache project may stand for, as `PERMITTED_REGISTRY_TYPES_FOR_PROXY_CACHE` has them.
+    pub fn proxy_cache_types(&self) -> String {
+        let open: Vec<&str> = releases::PROXY_CACHE_TYPES
+            .iter()
+            .filter(|(_, gate)| self.passes(gate))
+            .map(|(name, _)| *name)
+            .collect();
+        open.join(",")
+    }
+
+    /// What `REPLICATION_ADAPTER_WHITELIST` is to hold, where there is such a list.
+    pub fn replication_adapters(&self) -> Option<&'static str> {
+        self.has(Feature::ReplicationAdapters).then_some(REPLICATION_ADAPTERS)
+    }
+}
+
+/// The lines that can be created, as a reader wants them: `2.5, 2.6, …`.
+pub(super) fn known_lines() -> String {
+    lines().iter().map(|minor| format!("{MAJOR}.{minor}")).collect::<Vec<_>>().join(", ")
+}
+
+/// The minors that can be created, oldest first.
+pub(super) fn lines() -> Vec<u32> {
+    let mut minors: Vec<u32> = ROWS.iter().map(|row| row.minor).collect();
+    minors.dedup();
+    minors
+}
+
+/// The newest patch of a line.
+pub(super) fn newest_of(minor: u32) -> Option<Version> {
+    let newest = ROWS.iter().rev().find(|row| row.minor == minor)?;
+    Some(Version::new(MAJOR, newest.minor, newest.patch))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn release(text: &str) -> Release {
+        Release::of(&text.parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_schema_is_that_of_the_very_patch() {
+        for (version, schema) in [
+            ("2.5.0", Some(80)),
+            ("2.5.2", Some(81)),
+            ("2.5.6", Some(82)),
+            ("2.6.1", Some(90)),
+            ("2.6.2", Some(91)),
+            ("2.7.4", Some(100)),
+            ("2.8.0", Some(110)),
+            ("2.8.6", Some(111)),
+            ("2.9.5", Some(120)),
+            ("2.14.0", Some(170)),
+            ("2.14.4", Some(171)),
+            ("2.15.2", Some(180)),
+            ("2.15.3", None),
+            ("2.4.2", None),
+        ] {
+            assert_eq!(release(version).schema(), schema, "{version}");
+        }
+    }
+
+    #[test]
+    fn a_patch_may_change_the_images() {
+        assert_eq!(release("2.15.1").image(Component::Cache), Some("redis-photon"));
+        assert_eq!(release("2.15.2").image(Component::Cache), Some("valkey-photon"));
+        assert_eq!(release("2.15.1").database_image().to, "15");
+        assert_eq!(release("2.15.2").database_image(), DatabaseImage { from: Some("15"), to: "18" });
+    }
+
+    #[test]
+    fn an_unknown_patch_is_like_the_newest_of_its_line() {
+        let newer = release("2.15.7");
+        assert!(!newer.is_exact());
+        assert_eq!(newer.image(Component::Cache), Some("valkey-photon"));
+        assert_eq!(
+            newer.image_reference(Component::Core, None, None).unwrap(),
+            "goharbor/harbor-core:v2.15.7"
+        );
+    }
+
+    #[test]
+    fn former_lines_have_a_release_and_unknown_ones_have_none() {
+        for version in ["2.2.0", "2.3.5", "2.4.3"] {
+            let former = release(version);
+            assert!(former.is_former() && former.has(Feature::ChartMuseum) && former.has(Feature::Notary));
+        }
+        for version in ["2.1.0", "2.16.0", "1.10.0", "3.0.0"] {
+            let error = Release::of(&version.parse().unwrap()).unwrap_err().to_string();
+            assert!(
+                error.contains(version) && error.contains("2.5, 2.6") && error.contains("2.15"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn removed_components_have_no_image() {
+        assert_eq!(release("2.7.4").image(Component::ChartMuseum), Some("chartmuseum-photon"));
+        assert_eq!(release("2.8.0").image(Component::ChartMuseum), None);
+        assert_eq!(release("2.8.6").image(Component::NotarySigner), Some("notary-signer-photon"));
+        assert_eq!(release("2.9.0").image(Component::NotaryServer), None);
+        let of_today = release("2.15.2");
+        let gone: Vec<_> =
+            Component::ALL.into_iter().filter(|part| of_today.image(*part).is_none()).collect();
+        assert_eq!(gone, [Component::ChartMuseum, Component::NotaryServer, Component::NotarySigner]);
+    }
+
+    #[test]
+    fn repository_and_suffix_surround_the_image() {
+        let release = release("2.6.2");
+        let image =
+            |repository, suffix| release.image_reference(Component::Registry, repository, suffix).unwrap();
+        assert_eq!(image(None, None), "goharbor/registry-photon:v2.6.2");
+        assert_eq!(
+            image(Some("mirror.example/harbor/"), Some("-dev")),
+            "mirror.example/harbor/registry-photon:v2.6.2-dev"
+        );
+        assert_eq!(image(Some(""), None), "goharbor/registry-photon:v2.6.2");
+    }
+
+    #[test]
+    fn the_registries_to_proxy_change_with_the_line() {
+        let types = |version: &str| release(version).proxy_cache_types();
+        assert_eq!(types("2.5.0"), "docker-hub,harbor,azure-acr,aws-ecr,google-gcr,quay,docker-registry");
+        assert_eq!(
+            types("2.6.2"),
+            "docker-hub,harbor,azure-acr,aws-ecr,google-gcr,quay,docker-registry,github-ghcr"
+        );
+        assert!(types("2.7.0").ends_with("jfrog-artifactory") && !types("2.11.2").contains("ali-acr"));
+        assert!(types("2.13.5").contains("quay") && types("2.12.0").contains("ali-acr"));
+        assert!(!types("2.14.0").contains("quay"));
+        assert_eq!(release("2.13.5").replication_adapters(), None);
+        assert!(release("2.14.0").replication_adapters().is_some_and(|list| list.contains("volcengine-cr")));
+    }
+
+    #[test]
+    fn gates_are_where_harbor_has_them() {
+        for (feature, without, with) in [
+            (Feature::CacheLayer, "2.5.6", "2.6.0"),
+            (Feature::TrivySecurityChecks, "2.6.1", "2.6.2"),
+            (Feature::ConnectionLifetime, "2.6.4", "2.7.0"),
+            (Feature::JobReaper, "2.7.4", "2.8.0"),
+            (Feature::Tls13, "2.8.6", "2.9.0"),
+            (Feature::TrivySkipJavaUpdate, "2.10.0", "2.9.3"),
+            (Feature::PlainProxyLongTransfers, "2.11.2", "2.12.0"),
+            (Feature::JobServiceLogLevel, "2.13.0", "2.13.1"),
+            (Feature::JobDurationLimit, "2.13.5", "2.14.0"),
+            (Feature::RegistryRedisUsername, "2.14.4", "2.15.0"),
+            (Feature::ChartMuseum, "2.8.0-rc1", "2.7.4"),
+            (Feature::SyncQuota, "2.15.0", "2.14.4"),
+        ] {
+            assert!(!release(without).has(feature), "{feature:?} in {without}");
+            assert!(release(with).has(feature), "{feature:?} in {with}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Core: `app.conf`, the URLs of Redis, and a long environment.
+
+use std::time::Duration;
+
+use crate::catalogue::{Feature, Release};
+
+use super::database::{self, Database, Pool};
+use super::env::{Environment, SecretKey};
+use super::outbound::Outbound;
+use super::redis::{Redis, index};
+use super::rendered::{Rendered, Vault};
+use super::telemetry::{Metrics, Trace};
+
+/// The key of `app.conf` in the ConfigMap.
+pub const CONFIG_KEY: &str = "app.conf";
+/// Where `app.conf` is mounted.
+pub const CONFIG_PATH: &str = "/etc/core/app.conf";
+/// Where the certificate of internal TLS is mounted.
+pub const SSL_DIR: &str = "/etc/core/ssl";
+/// Where the encryption key is mounted: sixteen bytes, no line break.
+pub const KEY_PATH: &str = "/etc/core/key";
+/// Where the key of the token service is mounted.
+pub const TOKEN_KEY_PATH: &str = "/etc/core/private_key.pem";
+
+/// What core is to be told.
+#[derive(Debug, Clone)]
+pub struct Core {
+    /// The URL that users know, without a path.
+    pub external_url: String,
+    /// Whether the components speak TLS among themselves.
+    pub tls: bool,
+    /// `debug`, `info`, `warning`, `error` or `fatal`.
+    pub log_level: String,
+    /// Whether answers are compressed.
+    pub gzip: bool,
+    /// How long core trusts its copy of the configuration.
+    pub config_expiration: Duration,
+    /// PostgreSQL.
+    pub database: Database,
+    /// The password of PostgreSQL's user.
+    pub database_password: SecretKey,
+    /// Connections to PostgreSQL.
+    pub pool: Pool,
+    /// The Redis of core itself, with its database.
+    pub redis: Redis,
+    /// The database of core in it.
+    pub redis_database: u8,
+    /// How long an idle connection to Redis is kept.
+    pub redis_idle_timeout: Duration,
+    /// The Redis that the registry caches in, with its database; for garbage collection.
+    pub registry_redis: Option<(Redis, u8)>,
+    /// Where the other components are.
+    pub urls: Urls,
+    /// The driver of the registry's storage: `filesystem`, `s3`, …
+    pub storage_provider: String,
+    /// Whether the registry's content is read into the database at start.
+    pub sync_registry: bool,
+    /// Passwords and keys.
+    pub secrets: Secrets,
+    /// The user that core is to the registry.
+    pub registry_username: String,
+    /// Where metrics are answered, if they are.
+    pub metrics: Option<Metrics>,
+    /// Where traces go, if they are made.
+    pub trace: Option<Trace>,
+    /// The way out.
+    pub outbound: Outbound,
+}
+
+/// Where the components are, seen from core.
+#[derive(Debug, Clone)]
+pub struct Urls {
+    /// Core itself, with port.
+    pub core: String,
+    /// The jobservice.
+    pub jobservice: String,
+    /// The registry.
+    pub registry: String,
+    /// The registry's controller.
+    pub registry_controller: String,
+    /// The portal.
+    pub portal: String,
+    /// The token service, which is core's own.
+    pub token_service: String,
+    /// ChartMuseum, if there is one.
+    pub chartmuseum: Option<String>,
+    /// Notary, if there is one.
+    pub notary: Option<String>,
+    /// Trivy's adapter, if there is one.
+    pub trivy: Option<String>,
+}
+
+/// The Secrets that core's environment refers to.
+#[derive(Debug, Clone)]
+pub struct Secrets {
+    /// The first password of the administrator.
+    pub admin_password: SecretKey,
+    /// What core shows the jobservice.
+    pub core: SecretKey,
+    /// What the jobservice shows core.
+    pub jobservice: SecretKey,
+    /// The key against forged requests: 32 characters.
+    pub csrf: SecretKey,
+    /// The password that core shows the registry.
+    pub registry_password: SecretKey,
+}
+
+/// Renders core for one release. `secret` names the Secret that [`Rendered::secret`] will be in.
+pub fn render(core: &Core, release: &Release, secret: &str) -> Rendered {
+    let mut vault = Vault::new(secret);
+    let mut environment = Environment::default();
+    own(&mut environment, core, release);
+    neighbours(&mut environment, core, release);
+    core.database.environment(&mut environment, release, &database::CORE, &core.database_password, core.pool);
+    environment.set("DATABASE_TYPE", "postgresql");
+    redis(&mut environment, &mut vault, core);
+    if let Some(metrics) = &core.metrics {
+        metrics.environment(&mut environment, "core");
+    }
+    if let Some(trace) = &core.trace {
+        trace.environment(&mut environment, "core");
+    }
+    core.outbound.environment(&mut environment);
+    Rendered {
+        config: [(CONFIG_KEY.to_owned(), app_conf(core.gzip))].into(),
+        secret: vault.finish(),
+        env: environment.finish(),
+    }
+}
+
+/// The little that core's web framework asks for. Its TLS port is fixed.
+fn app_conf(gzip: bool) -> String {
+    format!("appname = Harbor\nrunmode = prod\nenablegzip = {gzip}\n\n[prod]\nhttpport = 8080\n")
+}
+
+fn own(environment: &mut Environment, core: &Core, release: &Release) {
+    let Secrets { admin_password, core: secret, jobservice, csrf, registry_password } = &core.secrets;
+    environment
+        .set("CONFIG_PATH", CONFIG_PATH)
+        .set("EXT_ENDPOINT", &core.external_url)
+        .set("LOG_LEVEL", &core.log_level)
+        .set("CFG_EXPIRATION", core.config_expiration.as_secs())
+        .set("REGISTRY_STORAGE_PROVIDER_NAME", &core.storage_provider)
+        .set("SYNC_REGISTRY", core.sync_registry)
+        .set("PERMITTED_REGISTRY_TYPES_FOR_PROXY_CACHE", release.proxy_cache_types())
+        .set_some("REPLICATION_ADAPTER_WHITELIST", release.replication_adapters())
+        .set("REGISTRY_CREDENTIAL_USERNAME", &core.registry_username)
+        .secret("REGISTRY_CREDENTIAL_PASSWORD", registry_password)
+        .secret("HARBOR_ADMIN_PASSWORD", admin_password)
+        .secret("CORE_SECRET", secret)
+        .secret("JOBSERVICE_SECRET", jobservice)
+        .secret("CSRF_KEY", csrf)
+        .set("INTERNAL_TLS_ENABLED", core.tls);
+    if core.tls {
+        environment
+            .set("INTERNAL_TLS_CERT_PATH", format!("{SSL_DIR}/tls.crt"))
+            .set("INTERNAL_TLS_KEY_PATH", format!("{SSL_DIR}/tls.key"))
+            .set("INTERNAL_TLS_TRUST_CA_PATH", format!("{SSL_DIR}/ca.crt"));
+    }
+    if release.has(Feature::FormerCoreEnv) {
+        environment.set("RELOAD_KEY", true).set("TOKEN_SERVICE_URL", &core.urls.token_service);
+    }
+    if release.has(Feature::SyncQuota) {
+        environment.set("SYNC_QUOTA", true);
+    }
+}
+
+fn neighbours(environment: &mut Environment, core: &Core, release: &Release) {
+    let urls = &core.urls;
+    environment
+        .set("CORE_URL", &urls.core)
+        .set("CORE_LOCAL_URL", &urls.core)
+        .set("JOBSERVICE_URL", &urls.jobservice)
+        .set("REGISTRY_URL", &urls.registry)
+        .set("REGISTRY_CONTROLLER_URL", &urls.registry_controller)
+        .set("PORTAL_URL", &urls.portal)
+        .set("WITH_TRIVY", urls.trivy.is_some())
+        .set_some("TRIVY_ADAPTER_URL", urls.trivy.as_ref());
+    if release.has(Feature::ChartMuseum) {
+        environment.set("WITH_CHARTMUSEUM", urls.chartmuseum.is_some());
+        if let Some(url) = &urls.chartmuseum {
+            environment.set("CHART_REPOSITORY_URL", url).set("CHART_CACHE_DRIVER", "redis");
+        }
+    }
+    if release.has(Feature::Notary) {
+        environment.set("WITH_NOTARY", urls.notary.is_some()).set_some("NOTARY_URL", urls.notary.as_ref());
+    }
+}
+
+fn redis(environment: &mut Environment, vault: &mut Vault<'_>, core: &Core) {
+    let idle = core.redis_idle_timeout;
+    let (registry, database) = match &core.registry_redis {
+        Some((redis, database)) => (redis, *database),
+        None => (&core.redis, index::REGISTRY),
+    };
+    for (name, url) in [
+        ("_REDIS_URL_CORE", core.redis.url_with_idle_timeout(core.redis_database, idle)),
+        ("_REDIS_URL_REG", registry.url_with_idle_timeout(database, idle)),
+    ] {
+        environment.secret(name, &vault.put(name, url));
+    }
+}

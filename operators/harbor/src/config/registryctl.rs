@@ -1,0 +1,63 @@
+//! The registry's controller, which deletes from the registry's storage.
+
+use super::env::{Environment, SecretKey};
+use super::registry;
+use super::rendered::Rendered;
+use super::telemetry::Trace;
+use super::yaml::Map;
+
+/// The key of `config.yml` in the ConfigMap.
+pub const CONFIG_KEY: &str = "config.yml";
+/// Where the ConfigMap is mounted.
+pub const CONFIG_DIR: &str = "/etc/registryctl";
+/// Where the certificate of internal TLS is mounted.
+pub const SSL_DIR: &str = "/etc/registryctl/ssl";
+
+/// What the controller is to be told, beside all that its registry is.
+#[derive(Debug, Clone)]
+pub struct RegistryController {
+    /// Whether the components speak TLS among themselves.
+    pub tls: bool,
+    /// `debug`, `info`, `warning`, `error` or `fatal`.
+    pub log_level: String,
+    /// What core shows the jobservice.
+    pub core_secret: Option<SecretKey>,
+    /// What callers have to show.
+    pub jobservice_secret: Option<SecretKey>,
+    /// Where traces go, if they are made.
+    pub trace: Option<Trace>,
+}
+
+/// Renders the controller. Its container needs the environment and the mounts of its registry also, since it opens the same storage:
+/// [`Rendered::env`] holds only what comes on top.
+pub fn render(controller: &RegistryController) -> Rendered {
+    let (protocol, port) = if controller.tls { ("https", 8443_u16) } else { ("http", 8080) };
+    let https = controller.tls.then(|| {
+        Map::new().with("cert", format!("{SSL_DIR}/tls.crt")).with("key", format!("{SSL_DIR}/tls.key"))
+    });
+    let file = Map::new()
+        .with("protocol", protocol)
+        .with("port", port)
+        .with_some("https_config", https)
+        .with("log_level", &controller.log_level)
+        .with("registry_config", format!("{}/{}", registry::CONFIG_DIR, registry::CONFIG_KEY));
+    let mut environment = Environment::default();
+    environment
+        .secret_some("CORE_SECRET", controller.core_secret.as_ref())
+        .secret_some("JOBSERVICE_SECRET", controller.jobservice_secret.as_ref());
+    if controller.tls {
+        environment
+            .set("INTERNAL_TLS_ENABLED", true)
+            .set("INTERNAL_TLS_CERT_PATH", format!("{SSL_DIR}/tls.crt"))
+            .set("INTERNAL_TLS_KEY_PATH", format!("{SSL_DIR}/tls.key"))
+            .set("INTERNAL_TLS_TRUST_CA_PATH", "/harbor_cust_cert/ctl-ca.crt");
+    }
+    if let Some(trace) = &controller.trace {
+        trace.environment(&mut environment, "registryctl");
+    }
+    Rendered {
+        config: [(CONFIG_KEY.to_owned(), file.document())].into(),
+        env: environment.finish(),
+        ..Rendered::default()
+    }
+}
