@@ -26,7 +26,7 @@ impl<K> OwnerKind for K where
 
 /// Which resources make up one thing, and what each of them waits for. See the [crate](crate) for an example.
 ///
-/// `inputs` and `draw` are pure: they do no I/O, look at no clock, and give the same for the same owner and inputs, to the byte.
+/// `inputs`, `further_inputs` and `draw` are pure: they do no I/O, look at no clock, and give the same for the same owner and inputs, to the byte.
 /// They run at every event, so they should be quick.
 pub trait Blueprint: Send + Sync + 'static {
     /// Whose plan it is.
@@ -48,6 +48,12 @@ pub trait Blueprint: Send + Sync + 'static {
         let _ = (owner, inputs);
     }
 
+    /// What it needs besides, that only other inputs tell of: Secrets that a required object names. Asked once those have been read;
+    /// what is not there yet is not [given](Resolved::object).
+    fn further_inputs(&self, owner: &Self::Owner, given: &Resolved, inputs: &mut Inputs) {
+        let _ = (owner, given, inputs);
+    }
+
     /// Draws the plan. It is also drawn while inputs are missing: what depends on their values is then [pending](Plan::pending).
     ///
     /// An error is terminal until the owner or an input changes, and changes nothing in the cluster: nothing is pruned.
@@ -62,6 +68,8 @@ pub trait Blueprint: Send + Sync + 'static {
     }
 
     /// Fields of the status beside the [standard ones](crate::Status), as a JSON object: what this kind shows its users.
+    ///
+    /// Its `conditions`, if it has any, are more conditions: of each a `type`, a `status`, and as you like `reason` and `message`.
     fn status(&self, owner: &Self::Owner, seen: &Seen<'_>) -> Option<serde_json::Value> {
         let _ = (owner, seen);
         None

@@ -1,7 +1,7 @@
 //! The content of an input, as a digest, or to be read.
 //!
 //! [`Hashed`] keeps 32 bytes of whatever the object holds: the values pass through the decoder and are gone. Only where a plan
-//! reads them they are kept ([`Readable`]).
+//! reads them they are kept ([`Readable`]), and only where it looks at the whole object that is ([`Whole`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,6 +10,7 @@ use std::marker::PhantomData;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
 use windlass_runtime::cache::{Digest, Shape};
 use windlass_runtime::meta::Meta;
 use windlass_runtime::resource::ResourceType;
@@ -24,6 +25,10 @@ pub(crate) trait AsContent: Send + Sync {
     fn digest(&self) -> Digest;
     /// The value of a key, if this is read at all.
     fn value(&self, key: &str) -> Option<Vec<u8>>;
+    /// The whole of it, if it is kept whole.
+    fn object(&self) -> Option<&Value> {
+        None
+    }
 }
 
 /// A `K` of whose content only the digest is kept.
@@ -38,6 +43,13 @@ pub(crate) struct Readable<K> {
     hashed: Hashed<K>,
     data: BTreeMap<String, String>,
     encoded: BTreeMap<String, String>,
+}
+
+/// A `K` that is kept whole, but for what the server writes of managers.
+pub(crate) struct Whole<K> {
+    live: Live,
+    hashed: Hashed<K>,
+    object: Value,
 }
 
 impl<K: Kind> AsContent for Hashed<K> {
@@ -73,6 +85,24 @@ impl<K: Kind> AsContent for Readable<K> {
     }
 }
 
+impl<K: Kind> AsContent for Whole<K> {
+    fn live(&self) -> &Live {
+        &self.live
+    }
+
+    fn digest(&self) -> Digest {
+        self.hashed.digest
+    }
+
+    fn value(&self, _: &str) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn object(&self) -> Option<&Value> {
+        Some(&self.object)
+    }
+}
+
 impl<K: Kind> Shape for Hashed<K> {
     fn resource() -> ResourceType {
         ResourceType::of::<K>()
@@ -90,6 +120,28 @@ impl<K: Kind> Shape for Readable<K> {
 
     fn meta(&self) -> &Meta {
         &self.hashed.live.metadata
+    }
+}
+
+impl<K: Kind> Shape for Whole<K> {
+    fn resource() -> ResourceType {
+        ResourceType::of::<K>()
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.live.metadata
+    }
+}
+
+impl<'de, K> Deserialize<'de> for Whole<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut object = Value::deserialize(deserializer)?;
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+        let hashed = Hashed::deserialize(&object).map_err(D::Error::custom)?;
+        let live = Live::deserialize(&object).map_err(D::Error::custom)?;
+        Ok(Self { live, hashed, object })
     }
 }
 
@@ -156,7 +208,7 @@ impl<'de, K> Visitor<'de> for Object<K> {
 mod tests {
     use super::*;
     use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn secret(labels: Value, data: Value) -> Value {
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "labels": labels}, "type": "Opaque", "data": data})
@@ -192,5 +244,15 @@ mod tests {
             (readable.value("a").unwrap(), readable.value("b").unwrap()),
             (b"x".to_vec(), b"y".to_vec())
         );
+    }
+
+    #[test]
+    fn what_is_kept_whole_is_as_it_was_but_for_its_managers() {
+        let mut object = secret(json!({"x": "y"}), json!({"a": "eA=="}));
+        object["metadata"]["managedFields"] = json!([{"manager": "m"}]);
+        let whole: Whole<Secret> = serde_json::from_value(object.clone()).unwrap();
+        object["metadata"].as_object_mut().unwrap().remove("managedFields");
+        assert_eq!(AsContent::object(&whole), Some(&object));
+        assert_eq!(AsContent::digest(&whole), hashed(object));
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use windlass_runtime::cache::{Cache, Origin, Reader, Selection, Shape, Subscription, SyncState};
@@ -16,9 +17,10 @@ use windlass_runtime::intern::Str;
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::resource::ResourceType;
 
-use crate::content::{AsContent, Hashed, Readable};
+use crate::content::{AsContent, Hashed, Readable, Whole};
 use crate::desired::{Kind, id};
 use crate::error::DrawError;
+use crate::live::Live;
 use crate::plan::{Complain, Plan, Planned};
 use crate::readiness::{Readiness, by_conditions};
 use crate::secrecy::Content;
@@ -37,15 +39,34 @@ pub(crate) struct Wanted {
     need: Need,
     source: SourceKey,
     open: Open,
+    decode: Decode,
 }
 
 impl Wanted {
+    /// What it is if this is all there is: one of these objects, or missing. For [`sketch`](crate::sketch).
+    pub(crate) fn among(&self, objects: &[serde_json::Value]) -> Result<ResolvedInput, DrawError> {
+        let text = |object: &serde_json::Value, path: &str| {
+            object.pointer(path).and_then(serde_json::Value::as_str).map(str::to_owned)
+        };
+        let is_it = |object: &&serde_json::Value| {
+            text(object, "/kind").as_deref() == Some(&*self.source.resource.kind)
+                && text(object, "/metadata/name").as_deref() == Some(self.source.key.name())
+        };
+        let content = match objects.iter().find(is_it) {
+            Some(object) => Some((self.decode)(object.clone())?),
+            None => None,
+        };
+        let given = given(self, content.as_deref(), &SyncState::Synced);
+        Ok(ResolvedInput { id: self.id.clone(), given, content })
+    }
+
     pub(crate) fn resource(&self) -> &ResourceType {
         &self.source.resource
     }
 }
 
 type Open = Box<dyn Fn(&Cache, &Selection) -> Box<dyn Source> + Send + Sync>;
+type Decode = fn(serde_json::Value) -> Result<Arc<dyn AsContent>, serde_json::Error>;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Need {
@@ -59,7 +80,15 @@ enum Need {
 struct SourceKey {
     resource: ResourceType,
     key: ObjectKey,
-    read: bool,
+    form: Form,
+}
+
+/// What is kept of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Form {
+    Digest,
+    Values,
+    Whole,
 }
 
 impl Inputs {
@@ -70,29 +99,37 @@ impl Inputs {
     /// An object in the owner's namespace that must exist, owned by someone else. Its content flows, as a digest, into what comes
     /// after it.
     pub fn require<K: Kind>(&mut self, name: impl AsRef<str>) {
-        self.want::<K, Hashed<K>>(None, name.as_ref(), Need::There, false);
+        self.want::<K, Hashed<K>>(None, name.as_ref(), Need::There, Form::Digest);
     }
 
     /// The same, in another namespace. What an owner may name there is for the author to decide: whoever may write the owner
     /// gets to use that object.
     pub fn require_in<K: Kind>(&mut self, namespace: &str, name: impl AsRef<str>) {
-        self.want::<K, Hashed<K>>(Some(namespace), name.as_ref(), Need::There, false);
+        self.want::<K, Hashed<K>>(Some(namespace), name.as_ref(), Need::There, Form::Digest);
     }
 
     /// The same, and its conditions must say that it is ready: for kinds of other controllers.
     pub fn require_ready<K: Kind>(&mut self, name: impl AsRef<str>) {
-        self.want::<K, Hashed<K>>(None, name.as_ref(), Need::Ready, false);
+        self.want::<K, Hashed<K>>(None, name.as_ref(), Need::Ready, Form::Digest);
     }
 
     /// Like [`require`](Self::require), and its values can be [read](Resolved::text) when the plan is drawn: they are then kept in
     /// this process. For ConfigMaps and Secrets.
     pub fn read<K: Kind>(&mut self, name: impl AsRef<str>) {
-        self.want::<K, Readable<K>>(None, name.as_ref(), Need::There, true);
+        self.want::<K, Readable<K>>(None, name.as_ref(), Need::There, Form::Values);
     }
 
     /// An object that need not exist: it is read if it does.
     pub fn read_if_there<K: Kind>(&mut self, name: impl AsRef<str>) {
-        self.want::<K, Readable<K>>(None, name.as_ref(), Need::Perhaps, true);
+        self.want::<K, Readable<K>>(None, name.as_ref(), Need::Perhaps, Form::Values);
+    }
+
+    /// An object that must exist and can be [looked at](Resolved::object) when the plan is drawn: it is then kept in this process.
+    ///
+    /// All of its content flows into what comes [after](Planned::after) it; what depends on a part of it only is better drawn from
+    /// that part, and left [pending](Plan::pending) without it.
+    pub fn read_object<K: Kind>(&mut self, name: impl AsRef<str>) {
+        self.want::<K, Whole<K>>(None, name.as_ref(), Need::There, Form::Whole);
     }
 
     fn want<K: Kind, S: Shape + AsContent>(
@@ -100,14 +137,14 @@ impl Inputs {
         namespace: Option<&str>,
         name: &str,
         need: Need,
-        read: bool,
+        form: Form,
     ) {
         let resource = ResourceType::of::<K>();
         let home = self.namespace.as_deref();
         let namespace = namespace.or(home).filter(|_| resource.namespaced).map(Str::new);
         let key = ObjectKey::new(namespace, name);
         let id = id(&resource, &key, home);
-        if self.wanted.iter().any(|wanted| wanted.id == id && wanted.source.read == read) {
+        if self.wanted.iter().any(|wanted| wanted.id == id && wanted.source.form == form) {
             return;
         }
         let opened = (resource.clone(), key.clone());
@@ -118,8 +155,9 @@ impl Inputs {
         self.wanted.push(Wanted {
             id,
             need,
-            source: SourceKey { resource, key, read },
+            source: SourceKey { resource, key, form },
             open: Box::new(open),
+            decode: |object| Ok(Arc::new(serde_json::from_value::<S>(object)?)),
         });
     }
 }
@@ -142,6 +180,8 @@ pub struct Resolved {
     namespace: Option<String>,
     found: HashMap<String, (Planned, Option<Arc<dyn AsContent>>)>,
     complain: Complain,
+    /// For a [preview](crate::preview): inputs are taken to be there, and have no values.
+    pub(crate) assumed: bool,
 }
 
 impl Resolved {
@@ -157,7 +197,7 @@ impl Resolved {
                 found.insert(id, (planned, content));
             }
         }
-        Self { namespace: namespace.map(str::to_owned), found, complain: plan.complaints() }
+        Self { namespace: namespace.map(str::to_owned), found, complain: plan.complaints(), assumed: false }
     }
 
     /// The node of an input in the owner's namespace, for others to come [after](Planned::after) it. That it was not among the
@@ -171,9 +211,26 @@ impl Resolved {
         self.planned::<K>(Some(namespace), name.as_ref())
     }
 
+    /// Whether this is a [preview](crate::preview): every input is taken to be there, and none has values.
+    pub fn is_assumed(&self) -> bool {
+        self.assumed
+    }
+
     /// Whether the input is there.
     pub fn has<K: Kind>(&self, name: impl AsRef<str>) -> bool {
         self.found::<K>(None, name.as_ref()).is_some_and(|(_, content)| content.is_some())
+    }
+
+    /// An input that was asked for with [`Inputs::read_object`]; `None` if it is not there, or not what its type says.
+    pub fn object<K: Kind + DeserializeOwned>(&self, name: impl AsRef<str>) -> Option<K> {
+        let (_, content) = self.found::<K>(None, name.as_ref())?;
+        serde_json::from_value(content.as_ref()?.object()?.clone()).ok()
+    }
+
+    /// The same as far as its readiness goes, for the checks of [`readiness`](crate::readiness).
+    pub fn live<K: Kind, T>(&self, name: impl AsRef<str>, look: impl FnOnce(&Live) -> T) -> Option<T> {
+        let (_, content) = self.found::<K>(None, name.as_ref())?;
+        content.as_ref().map(|content| look(content.live()))
     }
 
     /// The value of a key of an input that was asked for with [`Inputs::read`], as bytes.
@@ -213,6 +270,7 @@ impl Resolved {
 }
 
 /// One input, read.
+#[derive(Clone)]
 pub(crate) struct ResolvedInput {
     pub(crate) id: String,
     pub(crate) given: Given,
@@ -285,7 +343,7 @@ impl Registry {
         let mut resolved = Vec::with_capacity(inputs.wanted.len());
         for wanted in &inputs.wanted {
             let followed = self.follow(owner, &wanted.source, &wanted.open);
-            let slot = format!("{} {}", wanted.id, wanted.source.read);
+            let slot = format!("{} {:?}", wanted.id, wanted.source.form);
             held.0.lock().insert(slot, Arc::clone(&followed));
             let _ = tokio::time::timeout(FIRST_LIST, followed.source.synced()).await;
             let content = followed.source.get();
@@ -306,7 +364,7 @@ impl Registry {
     ) -> bool {
         // The kind is known at run time only; which type stands for it in the shape does not matter then.
         type Any = crate::live::Bare<k8s_openapi::api::core::v1::Pod>;
-        let source = SourceKey { resource: resource.clone(), key: key.clone(), read: false };
+        let source = SourceKey { resource: resource.clone(), key: key.clone(), form: Form::Digest };
         let opened = (resource.clone(), key.clone());
         let open: Open = Box::new(move |cache, selection| {
             let reader: Reader<Any> = cache.reader_of(&opened.0, selection);

@@ -157,7 +157,7 @@ pub use inputs::{Inputs, Resolved};
 pub use kinds::Kinds;
 pub use metrics::PlanMetrics;
 pub use plan::{Conflicts, Immutable, Plan, Planned};
-pub use preview::preview;
+pub use preview::{Sketch, preview, sketch};
 pub use readiness::Readiness;
 pub use secrecy::{DigestKey, Random};
 pub use seen::{Seen, Wait};

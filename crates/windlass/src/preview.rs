@@ -4,6 +4,7 @@ use kube::ResourceExt as _;
 use windlass_graph::Report;
 
 use crate::blueprint::Blueprint;
+use crate::desired::Desired;
 use crate::error::{DrawError, NodeError};
 use crate::inputs::{Given, Inputs, Resolved, ResolvedInput};
 use crate::plan::{Node, Plan, Verb};
@@ -24,9 +25,61 @@ pub fn preview<B: Blueprint>(blueprint: &B, owner: &B::Owner) -> Result<Report<N
     };
     let resolved = inputs.wanted.into_iter().map(|wanted| assumed(wanted.id)).collect();
     let mut plan = Plan::new(namespace.as_deref());
-    let given = Resolved::place(resolved, namespace.as_deref(), &mut plan);
+    let mut given = Resolved::place(resolved, namespace.as_deref(), &mut plan);
+    given.assumed = true;
     blueprint.draw(owner, &given, &mut plan)?;
     Ok(plan.finish()?.graph.outline(what))
+}
+
+/// What a blueprint would apply for an owner, if these objects were all there is in the cluster: for tests of everything that is
+/// rendered.
+#[derive(Debug)]
+pub struct Sketch {
+    /// Every object that would be applied, in the order of the plan, with the changes of its nodes.
+    pub objects: Vec<Desired>,
+    /// What has to wait, and why: missing inputs and pending nodes.
+    pub waiting: Vec<(String, String)>,
+}
+
+/// Draws the plan of an owner from the objects that it may need, each as JSON with its `kind`; an input that is not among them is
+/// missing.
+pub fn sketch<B: Blueprint>(
+    blueprint: &B,
+    owner: &B::Owner,
+    objects: &[serde_json::Value],
+) -> Result<Sketch, DrawError> {
+    let namespace = owner.namespace();
+    let among = |inputs: Inputs| -> Result<Vec<ResolvedInput>, DrawError> {
+        inputs.wanted.iter().map(|wanted| wanted.among(objects)).collect()
+    };
+    let mut inputs = Inputs::new(namespace.as_deref());
+    blueprint.inputs(owner, &mut inputs);
+    let mut resolved = among(inputs)?;
+    let scratch = &mut Plan::new(namespace.as_deref());
+    let so_far = Resolved::place(resolved.clone(), namespace.as_deref(), scratch);
+    let mut further = Inputs::new(namespace.as_deref());
+    blueprint.further_inputs(owner, &so_far, &mut further);
+    resolved.extend(among(further)?);
+    let mut plan = Plan::new(namespace.as_deref());
+    let given = Resolved::place(resolved, namespace.as_deref(), &mut plan);
+    blueprint.draw(owner, &given, &mut plan)?;
+    let mut sketch = Sketch { objects: Vec::new(), waiting: Vec::new() };
+    for node in plan.finish()?.nodes() {
+        let id = node.draft.id.clone();
+        match &node.draft.verb {
+            Verb::Apply(desired) => {
+                let mut desired = desired.clone();
+                node.draft.mutations.iter().try_for_each(|mutation| mutation(&mut desired))?;
+                sketch.objects.push(desired);
+            }
+            Verb::Pending { why, .. }
+            | Verb::Input(Given::Missing(why) | Given::NotReady(why)) => {
+                sketch.waiting.push((id, why.clone()));
+            }
+            _ => {}
+        }
+    }
+    Ok(sketch)
 }
 
 /// What becomes of a node, in a few words.

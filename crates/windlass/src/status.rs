@@ -197,13 +197,24 @@ pub(crate) fn next(
             conditions::remove(&mut conditions, condition::DEGRADED);
         }
     }
-    for fact in facts {
-        conditions::set(&mut conditions, fact, now);
-    }
     let mut status = match own {
         Some(Value::Object(own)) => own,
         _ => Map::new(),
     };
+    let more = status.remove("conditions").and_then(|own| serde_json::from_value::<Vec<Own>>(own).ok());
+    for own in more.unwrap_or_default() {
+        let truth = match own.status {
+            Truths::True => Truth::True,
+            Truths::False => Truth::False,
+            Truths::Unknown => Truth::Unknown,
+        };
+        let reason = own.reason.unwrap_or_else(|| verdict.reason.as_str().to_owned());
+        let fact = Fact::new(own.type_, truth, reason).generation(generation);
+        facts.push(fact.message(own.message.unwrap_or_default()));
+    }
+    for fact in facts {
+        conditions::set(&mut conditions, fact, now);
+    }
     status.retain(|_, value| !value.is_null());
     let observed =
         if complete { Some(generation) } else { present.get("observedGeneration").and_then(Value::as_i64) };
@@ -215,6 +226,23 @@ pub(crate) fn next(
         status.insert("generated".into(), json!(generated));
     }
     Value::Object(status)
+}
+
+/// A condition of a kind's own.
+#[derive(Deserialize)]
+struct Own {
+    #[serde(rename = "type")]
+    type_: String,
+    status: Truths,
+    reason: Option<String>,
+    message: Option<String>,
+}
+
+#[derive(Deserialize)]
+enum Truths {
+    True,
+    False,
+    Unknown,
 }
 
 /// Whether writing `status` would change anything: fields of others do not count, those that we no longer set do.
@@ -335,5 +363,16 @@ mod tests {
         assert_eq!(said(&held, condition::DEGRADED).unwrap().1, "PruneHeldBack");
         verdict.degraded = None;
         assert_eq!(said(&next(&held, &verdict, 1, true, vec![], None, now()), condition::DEGRADED), None);
+    }
+
+    #[test]
+    fn a_kind_has_conditions_of_its_own_beside_the_standard_ones() {
+        let verdict = Verdict::of(&report(vec![("a", Outcome::Ready)]));
+        let own = json!({"conditions": [{"type": "InProgress", "status": "False"}]});
+        let first = next(&Value::Null, &verdict, 1, true, vec![], Some(own.clone()), now());
+        assert_eq!(said(&first, "InProgress"), Some(("False".into(), "Ready".into())));
+        assert!(said(&first, condition::READY).is_some());
+        let later = next(&first, &verdict, 1, true, vec![], Some(own), now() + Duration::from_mins(1));
+        assert!(!differs(&first, &later));
     }
 }

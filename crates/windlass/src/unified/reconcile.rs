@@ -113,16 +113,13 @@ impl<B: Blueprint> Machine<B> {
     ) -> Result<Drawing, DrawError> {
         let mut inputs = Inputs::new(owner.namespace());
         self.blueprint.inputs(object, &mut inputs);
-        if let Some(undeclared) =
-            inputs.wanted.iter().find(|wanted| !self.required.contains(wanted.resource()))
-        {
-            let kind = &undeclared.resource().kind;
-            return Err(DrawError::new(format!(
-                "the kind of {} is not declared: add `kinds.requires::<{kind}>()` to Blueprint::kinds",
-                undeclared.id
-            )));
-        }
-        let resolved = self.registry.resolve(&owner.key, inputs, held).await;
+        self.are_declared(&inputs)?;
+        let mut resolved = self.registry.resolve(&owner.key, inputs, held).await;
+        let mut further = Inputs::new(owner.namespace());
+        let so_far = Resolved::place(resolved.clone(), owner.namespace(), &mut Plan::new(owner.namespace()));
+        self.blueprint.further_inputs(object, &so_far, &mut further);
+        self.are_declared(&further)?;
+        resolved.extend(self.registry.resolve(&owner.key, further, held).await);
         let mut plan = Plan::new(owner.namespace());
         let given = Resolved::place(resolved, owner.namespace(), &mut plan);
         self.blueprint.draw(object, &given, &mut plan)?;
@@ -133,6 +130,18 @@ impl<B: Blueprint> Machine<B> {
         };
         let whole = !drawn.nodes().any(missing);
         Ok(Drawing { drawn, whole })
+    }
+
+    fn are_declared(&self, inputs: &Inputs) -> Result<(), DrawError> {
+        let undeclared = inputs.wanted.iter().find(|wanted| !self.required.contains(wanted.resource()));
+        match undeclared {
+            Some(undeclared) => Err(DrawError::new(format!(
+                "the kind of {} is not declared: add `kinds.requires::<{}>()` to Blueprint::kinds",
+                undeclared.id,
+                undeclared.resource().kind
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// What only a finalizer can clean up must not be begun without one.
