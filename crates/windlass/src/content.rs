@@ -25,6 +25,10 @@ pub(crate) trait AsContent: Send + Sync {
     fn digest(&self) -> Digest;
     /// The value of a key, if this is read at all.
     fn value(&self, key: &str) -> Option<Vec<u8>>;
+    /// The names of all values, if they are read at all.
+    fn keys(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// The whole of it, if it is kept whole.
     fn object(&self) -> Option<&Value> {
         None
@@ -82,6 +86,10 @@ impl<K: Kind> AsContent for Readable<K> {
             Some(text) => Some(text.clone().into_bytes()),
             None => self.encoded.get(key).and_then(decode),
         }
+    }
+
+    fn keys(&self) -> Vec<String> {
+        self.data.keys().chain(self.encoded.keys()).cloned().collect()
     }
 }
 

@@ -243,6 +243,12 @@ impl Resolved {
         String::from_utf8(self.bytes::<K>(name, key)?).ok()
     }
 
+    /// The keys of an input that was asked for with [`Inputs::read`]; none if it is not there.
+    pub fn keys<K: Kind>(&self, name: impl AsRef<str>) -> Vec<String> {
+        let content = self.found::<K>(None, name.as_ref()).and_then(|(_, content)| content.as_ref());
+        content.map(|content| content.keys()).unwrap_or_default()
+    }
+
     fn planned<K: Kind>(&self, namespace: Option<&str>, name: &str) -> Planned {
         match self.found::<K>(namespace, name) {
             Some((planned, _)) => planned.clone(),

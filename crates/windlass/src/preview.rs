@@ -72,8 +72,7 @@ pub fn sketch<B: Blueprint>(
                 node.draft.mutations.iter().try_for_each(|mutation| mutation(&mut desired))?;
                 sketch.objects.push(desired);
             }
-            Verb::Pending { why, .. }
-            | Verb::Input(Given::Missing(why) | Given::NotReady(why)) => {
+            Verb::Pending { why, .. } | Verb::Input(Given::Missing(why) | Given::NotReady(why)) => {
                 sketch.waiting.push((id, why.clone()));
             }
             _ => {}

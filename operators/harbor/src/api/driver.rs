@@ -286,10 +286,16 @@ pub struct StorageRedirect {
 /// Where a Harbor stores images and charts: in exactly one place.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("x-kubernetes-validations" = [{
-    "rule": "[has(self.s3), has(self.swift), has(self.azure), has(self.gcs), has(self.oss), has(self.filesystem)].filter(x, x).size() == 1",
-    "messageExpression": "'imageChartStorage names ' + string([has(self.s3), has(self.swift), has(self.azure), has(self.gcs), has(self.oss), has(self.filesystem)].filter(x, x).size()) + ' stores: give exactly one of s3, swift, azure, gcs, oss, filesystem'",
-}]))]
+#[schemars(extend("x-kubernetes-validations" = [
+    {
+        "rule": "[has(self.s3), has(self.swift), has(self.azure), has(self.gcs), has(self.oss), has(self.filesystem)].exists(x, x)",
+        "message": "imageChartStorage names no store: give exactly one of s3, swift, azure, gcs, oss, filesystem",
+    },
+    {
+        "rule": "[has(self.s3), has(self.swift), has(self.azure), has(self.gcs), has(self.oss), has(self.filesystem)].filter(x, x).size() < 2",
+        "messageExpression": "'imageChartStorage names' + (has(self.s3) ? ' s3' : '') + (has(self.swift) ? ' swift' : '') + (has(self.azure) ? ' azure' : '') + (has(self.gcs) ? ' gcs' : '') + (has(self.oss) ? ' oss' : '') + (has(self.filesystem) ? ' filesystem' : '') + ': give exactly one of s3, swift, azure, gcs, oss, filesystem'",
+    },
+]))]
 pub struct ImageChartStorage {
     /// Whether downloads are redirected to the store.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -187,7 +187,7 @@ impl StorageKind {
     },
     {
         "rule": "self.kind != 'MinIO' || !has(self.spec.minIO) || self.spec.minIO.replicas * self.spec.minIO.volumesPerServer >= 4",
-        "messageExpression": "'storage.spec.minIO has replicas * volumesPerServer = ' + string(self.spec.minIO.replicas) + ' * ' + string(self.spec.minIO.volumesPerServer) + ', and MinIO needs at least 4 volumes: raise one of them'",
+"message": "storage.spec.minIO: replicas * volumesPerServer is below the 4 volumes that MinIO needs: raise one of them",
     },
     {
         "rule": "self.kind != 'MinIO' || (has(self.spec.redirect) ? (!self.spec.redirect.enable || (has(self.spec.redirect.expose) && has(self.spec.redirect.expose.ingress))) : (!has(self.spec.minIO) || !has(self.spec.minIO.redirect) || !self.spec.minIO.redirect.enable || (has(self.spec.minIO.redirect.expose) && has(self.spec.minIO.redirect.expose.ingress))))",

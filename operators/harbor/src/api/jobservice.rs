@@ -163,7 +163,7 @@ pub(super) fn a_gigabyte() -> Embedded<VolumeSource> {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-kubernetes-validations" = [{
-    "rule": "has(self.database) || has(self.stdout) || (has(self.files) && self.files != null && size(self.files) > 0)",
+    "rule": "has(self.database) || has(self.stdout) || (has(self.files) && size(self.files) > 0)",
     "message": "there is no logger: give at least one of files, database, stdout",
 }]))]
 pub struct Loggers {

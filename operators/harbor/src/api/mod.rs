@@ -26,6 +26,7 @@ pub mod harborcluster;
 pub mod harborcluster_parts;
 pub mod jobservice;
 pub mod log;
+pub mod names;
 pub mod network;
 pub mod notary;
 pub mod observe;
@@ -40,6 +41,8 @@ pub mod registryctl;
 mod residue;
 pub mod status;
 pub mod trivy;
+pub mod validation;
+mod validation_harbor;
 
 pub use chartmuseum::{ChartMuseum, ChartMuseumSpec};
 pub use core::{Core, CoreSpec};

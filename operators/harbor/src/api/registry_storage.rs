@@ -54,10 +54,16 @@ pub struct RegistryDelete {
 /// In what images are: in exactly one of these.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(extend("x-kubernetes-validations" = [{
-    "rule": "[has(self.s3), has(self.swift), has(self.azure), has(self.gcs), has(self.oss), has(self.filesystem), has(self.inmemory)].filter(x, x).size() == 1",
-    "messageExpression": "'driver names ' + string([has(self.s3), has(self.swift), has(self.azure), has(self.gcs), has(self.oss), has(self.filesystem), has(self.inmemory)].filter(x, x).size()) + ' stores: give exactly one of s3, swift, azure, gcs, oss, filesystem, inmemory'",
-}]))]
+#[schemars(extend("x-kubernetes-validations" = [
+    {
+        "rule": "[has(self.s3), has(self.swift), has(self.azure), has(self.gcs), has(self.oss), has(self.filesystem), has(self.inmemory)].exists(x, x)",
+        "message": "driver names no store: give exactly one of s3, swift, azure, gcs, oss, filesystem, inmemory",
+    },
+    {
+        "rule": "[has(self.s3), has(self.swift), has(self.azure), has(self.gcs), has(self.oss), has(self.filesystem), has(self.inmemory)].filter(x, x).size() < 2",
+        "messageExpression": "'driver names' + (has(self.s3) ? ' s3' : '') + (has(self.swift) ? ' swift' : '') + (has(self.azure) ? ' azure' : '') + (has(self.gcs) ? ' gcs' : '') + (has(self.oss) ? ' oss' : '') + (has(self.filesystem) ? ' filesystem' : '') + (has(self.inmemory) ? ' inmemory' : '') + ': give exactly one of s3, swift, azure, gcs, oss, filesystem, inmemory'",
+    },
+]))]
 pub struct RegistryDriver {
     /// In memory: for tests.
     #[serde(skip_serializing_if = "Option::is_none")]

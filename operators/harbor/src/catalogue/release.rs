@@ -159,6 +159,13 @@ impl Release {
         Ok(Self { version: version.clone(), nearest, exact: found.is_some() })
     }
 
+    /// The newest release in the catalogue.
+    pub fn newest() -> Option<Self> {
+        let nearest = ROWS.last()?;
+        let version = Version::new(MAJOR, nearest.minor, nearest.patch);
+        Some(Self { version, nearest, exact: true })
+    }
+
     /// The version.
     pub fn version(&self) -> &Version {
         &self.version

@@ -1,0 +1,225 @@
+//! What is wrong with an object, beyond what its schema can say.
+//!
+//! Promises that a message names the field, the value and the remedy; that all that is wrong is said at once; and that what
+//! stands is not judged again: an update is looked at only where it changes the spec, and one of an object that goes not at
+//! all. What is said here of the newer version holds for the older one too: the API server asks about it converted.
+
+use std::marker::PhantomData;
+
+use kube::Resource;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use windlass_operator::{BoxError, Setup};
+use windlass_runtime::webhook::{Denial, Findings, Operation, Request, Validator};
+
+use super::component::ComponentSpec;
+use super::embedded::{Embed, Embedded, VolumeSource};
+use super::harbor::HarborCommon;
+use super::jobservice::Loggers;
+use super::network::Network;
+use super::observe::{JaegerMode, Trace, TraceProvider};
+use super::{
+    ChartMuseum, Core, Exporter, Harbor, HarborCluster, JobService, NotaryServer, NotarySigner, Portal,
+    Registry, RegistryController, Trivy,
+};
+
+/// Which versions of Harbor can be, and which can follow which.
+pub trait VersionRules: Send + Sync {
+    /// Says what is wrong with a Harbor that is created like this, or changed to this from what it was.
+    fn judge(&self, old: Option<&HarborCommon>, new: &HarborCommon, found: &mut Findings);
+}
+
+/// A kind that can be judged.
+pub trait Judged: Resource<DynamicType = ()> + DeserializeOwned + Serialize + Send + Sync + 'static {
+    /// Whether the two want the same.
+    fn same(&self, old: &Self) -> bool;
+
+    /// Says what is wrong with it; `old` is what stands.
+    fn judge(&self, old: Option<&Self>, versions: &dyn VersionRules, found: &mut Findings);
+}
+
+/// The validator of a kind.
+#[derive(Debug)]
+pub struct Rules<K, V> {
+    versions: V,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K: Judged, V: VersionRules + 'static> Validator for Rules<K, V> {
+    type Object = K;
+
+    async fn validate(&self, request: &Request<K>, found: &mut Findings) -> Result<(), Denial> {
+        match &request.operation {
+            Operation::Create { new } => new.judge(None, &self.versions, found),
+            Operation::Update { old, new } if new.meta().deletion_timestamp.is_none() && !new.same(old) => {
+                new.judge(Some(old), &self.versions, found);
+            }
+            Operation::Update { .. } | Operation::Delete { .. } => {}
+        }
+        Ok(())
+    }
+}
+
+/// Adds the validators of all kinds.
+pub fn validators<V: VersionRules + Clone + 'static>(
+    setup: &mut Setup<'_>,
+    versions: &V,
+) -> Result<(), BoxError> {
+    validator::<ChartMuseum, V>(setup, versions)?;
+    validator::<Core, V>(setup, versions)?;
+    validator::<Exporter, V>(setup, versions)?;
+    validator::<Harbor, V>(setup, versions)?;
+    validator::<HarborCluster, V>(setup, versions)?;
+    validator::<JobService, V>(setup, versions)?;
+    validator::<NotaryServer, V>(setup, versions)?;
+    validator::<NotarySigner, V>(setup, versions)?;
+    validator::<Portal, V>(setup, versions)?;
+    validator::<Registry, V>(setup, versions)?;
+    validator::<RegistryController, V>(setup, versions)?;
+    validator::<Trivy, V>(setup, versions)
+}
+
+fn validator<K: Judged, V: VersionRules + Clone + 'static>(
+    setup: &mut Setup<'_>,
+    versions: &V,
+) -> Result<(), BoxError> {
+    setup.validator(Rules::<K, V> { versions: versions.clone(), kind: PhantomData })?;
+    Ok(())
+}
+
+macro_rules! judged {
+    ($kind:ty, |$spec:ident, $found:ident| $judge:expr) => {
+        impl Judged for $kind {
+            fn same(&self, old: &Self) -> bool {
+                self.spec == old.spec
+            }
+
+            fn judge(&self, _: Option<&Self>, _: &dyn VersionRules, $found: &mut Findings) {
+                let $spec = &self.spec;
+                component("spec", &$spec.component, $found);
+                network($spec.network.as_ref(), $found);
+                $judge
+            }
+        }
+    };
+}
+
+judged!(Core, |spec, found| trace(spec.trace.as_ref(), found));
+judged!(Portal, |_spec, _found| ());
+judged!(Exporter, |_spec, _found| ());
+judged!(RegistryController, |_spec, _found| ());
+judged!(NotaryServer, |_spec, _found| ());
+judged!(NotarySigner, |_spec, _found| ());
+judged!(JobService, |spec, found| {
+    trace(spec.trace.as_ref(), found);
+    loggers("spec.jobLoggers", &spec.job_loggers, found);
+    loggers("spec.loggers", &spec.loggers, found);
+    if let Some(storage) = &spec.storage {
+        volume("spec.storage.scanDataExports.volumeSource", &storage.scan_data_exports.volume_source, found);
+    }
+});
+judged!(Registry, |spec, found| {
+    trace(spec.trace.as_ref(), found);
+    let names = spec.storage.driver.names();
+    if names.len() != 1 {
+        let remedy = "give exactly one of s3, swift, azure, gcs, oss, filesystem, inmemory";
+        found.invalid("spec.storage.driver", names, remedy);
+    }
+    if let Some(files) = &spec.storage.driver.filesystem {
+        volume("spec.storage.driver.filesystem.volumeSource", &files.volume_source, found);
+    }
+});
+judged!(ChartMuseum, |spec, found| {
+    if let Some(files) = &spec.chart.storage.filesystem {
+        volume("spec.chart.storage.filesystem.volumeSource", &files.volume_source, found);
+    }
+});
+judged!(Trivy, |spec, found| {
+    if let Err(error) = spec.timeout.get() {
+        found.invalid("spec.timeout", &spec.timeout, error);
+    }
+    volume("spec.storage.cache.volumeSource", &spec.storage.cache.volume_source, found);
+    volume("spec.storage.reports.volumeSource", &spec.storage.reports.volume_source, found);
+});
+
+/// What is embedded of Kubernetes must be what it should be.
+pub(super) fn component(path: &str, spec: &ComponentSpec, found: &mut Findings) {
+    all(path, "tolerations", &spec.tolerations, found);
+    all(path, "resources", spec.resources.as_slice(), found);
+    all(path, "affinity", spec.affinity.as_slice(), found);
+    all(path, "topologySpreadConstraints", &spec.topology_spread_constraints, found);
+    all(path, "extraEnv", &spec.extra_env, found);
+    all(path, "extraVolumes", &spec.extra_volumes, found);
+    all(path, "extraVolumeMounts", &spec.extra_volume_mounts, found);
+}
+
+fn all<T: Embed + DeserializeOwned>(path: &str, field: &str, values: &[Embedded<T>], found: &mut Findings) {
+    for value in values {
+        if let Err(error) = value.typed() {
+            found.invalid(format!("{path}.{field}"), value, error);
+        }
+    }
+}
+
+fn volume(path: &str, source: &Embedded<VolumeSource>, found: &mut Findings) {
+    if let Err(error) = source.volume("volume") {
+        found.invalid(path, source, error);
+    }
+}
+
+pub(super) fn network(network: Option<&Network>, found: &mut Findings) {
+    for (index, family) in network.iter().flat_map(|network| &network.ip_families).enumerate() {
+        if !Network::FAMILIES.contains(&family.as_str()) {
+            found.invalid(format!("spec.network.ipFamilies[{index}]"), family, "write IPv4 or IPv6");
+        }
+    }
+}
+
+pub(super) fn trace(trace: Option<&Trace>, found: &mut Findings) {
+    let Some(trace) = trace.filter(|trace| trace.enabled) else { return };
+    match (trace.provider, &trace.jaeger, &trace.otel) {
+        (TraceProvider::Jaeger, None, _) => {
+            found.required(
+                "spec.trace.jaeger",
+                "traces go to jaeger: say where it is, or set trace.enabled to false",
+            );
+        }
+        (TraceProvider::Otel, _, None) => {
+            found.required(
+                "spec.trace.otel",
+                "traces go to otel: say where it is, or set trace.enabled to false",
+            );
+        }
+        (TraceProvider::Jaeger, Some(jaeger), _) => match jaeger.mode {
+            JaegerMode::Collector if jaeger.collector.is_none() => {
+                found.required(
+                    "spec.trace.jaeger.collector",
+                    "the mode is collector: say where it is, or use mode agent",
+                );
+            }
+            JaegerMode::Agent if jaeger.agent.is_none() => {
+                found.required(
+                    "spec.trace.jaeger.agent",
+                    "the mode is agent: say where it is, or use mode collector",
+                );
+            }
+            _ => {}
+        },
+        (TraceProvider::Otel, _, Some(otel)) => {
+            if let Err(error) = otel.timeout.get() {
+                found.invalid("spec.trace.otel.timeout", &otel.timeout, error);
+            }
+        }
+    }
+}
+
+fn loggers(path: &str, loggers: &Loggers, found: &mut Findings) {
+    if loggers.is_empty() {
+        found.required(path, "give at least one of files, database, stdout");
+    }
+    for (index, file) in loggers.files().iter().enumerate() {
+        if let Some(source) = &file.volume {
+            volume(&format!("{path}.files[{index}].volume"), source, found);
+        }
+    }
+}

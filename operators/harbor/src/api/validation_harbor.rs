@@ -1,0 +1,465 @@
+//! What is wrong with a Harbor or a HarborCluster.
+
+use kube::Resource as _;
+use windlass_runtime::webhook::Findings;
+
+use super::component::ComponentSpec;
+use super::driver::ImageChartStorage;
+use super::harbor::{Harbor, HarborCommon};
+use super::harborcluster::{HarborCluster, StorageKind, StorageSpec};
+use super::names::annotation;
+use super::network::{ExposeComponent, ServiceType};
+use super::validation::{Judged, VersionRules, component, network, trace};
+
+/// How many volumes MinIO needs at least.
+const MINIO_VOLUMES: i32 = 4;
+
+impl Judged for Harbor {
+    fn same(&self, old: &Self) -> bool {
+        self.spec == old.spec
+    }
+
+    fn judge(&self, old: Option<&Self>, versions: &dyn VersionRules, found: &mut Findings) {
+        let spec = &self.spec;
+        common(old.map(|old| &old.spec.common), &spec.common, versions, found);
+        if spec.database.is_none() {
+            found.required("spec.database", "say where PostgreSQL is");
+        }
+        if spec.redis.is_none() {
+            found.required("spec.redis", "say where Redis is");
+        }
+        match &spec.image_chart_storage {
+            None => found.required("spec.imageChartStorage", "say where images are stored"),
+            Some(storage) => stores(storage, found),
+        }
+        let files = spec.image_chart_storage.as_ref().is_some_and(|storage| storage.filesystem.is_some());
+        together(&spec.common, files, found);
+    }
+}
+
+fn stores(storage: &ImageChartStorage, found: &mut Findings) {
+    let names: Vec<_> = storage.stores().into_iter().map(super::driver::Store::name).collect();
+    if names.len() != 1 {
+        found.invalid(
+            "spec.imageChartStorage",
+            names,
+            "give exactly one of s3, swift, azure, gcs, oss, filesystem",
+        );
+    }
+}
+
+impl Judged for HarborCluster {
+    fn same(&self, old: &Self) -> bool {
+        self.spec == old.spec
+    }
+
+    fn judge(&self, old: Option<&Self>, versions: &dyn VersionRules, found: &mut Findings) {
+        let spec = &self.spec;
+        common(old.map(|old| &old.spec.common), &spec.common, versions, found);
+        cache(self, found);
+        database(self, found);
+        storage(self, found);
+        let files = spec
+            .storage
+            .as_ref()
+            .is_some_and(|storage| matches!(storage.kind, StorageKind::FileSystem | StorageKind::BuiltIn));
+        together(&spec.common, files, found);
+        if let Some(old) = old {
+            switched(old, self, found);
+        }
+    }
+}
+
+fn cache(cluster: &HarborCluster, found: &mut Findings) {
+    use super::harborcluster::CacheKind::{BuiltIn, Redis, RedisFailover};
+    let Some(cache) = &cluster.spec.cache else {
+        return found.required("spec.cache", "say which Redis is used");
+    };
+    match cache.kind {
+        Redis if cache.spec.redis.is_none() => {
+            found.required("spec.cache.spec.redis", "cache.kind is Redis: say where it is");
+        }
+        RedisFailover if cache.spec.redis_failover.is_none() => {
+            found.required(
+                "spec.cache.spec.redisFailover",
+                "cache.kind is RedisFailover: give it, {} will do",
+            );
+        }
+        Redis | RedisFailover | BuiltIn => {}
+    }
+}
+
+fn database(cluster: &HarborCluster, found: &mut Findings) {
+    use super::harborcluster::DatabaseKind::{BuiltIn, PostgreSql, Zalando};
+    let Some(database) = &cluster.spec.database else {
+        return found.required("spec.database", "say which PostgreSQL is used");
+    };
+    match database.kind {
+        PostgreSql if database.spec.postgresql.is_none() => {
+            found.required("spec.database.spec.postgresql", "database.kind is PostgreSQL: say where it is");
+        }
+        Zalando if database.spec.zalando.is_none() => {
+            found.required(
+                "spec.database.spec.zlandoPostgreSql",
+                "database.kind is Zlando/PostgreSQL: give it, {} will do",
+            );
+        }
+        PostgreSql | Zalando | BuiltIn => {}
+    }
+}
+
+fn storage(cluster: &HarborCluster, found: &mut Findings) {
+    let Some(storage) = &cluster.spec.storage else {
+        return found.required("spec.storage", "say where images are stored");
+    };
+    if !given(storage.kind, &storage.spec) {
+        let field = format!("spec.storage.spec.{}", storage.kind.field());
+        found.required(field, format!("storage.kind is {}: fill it in", storage.kind));
+    }
+    let Some(minio) = storage.spec.minio.as_ref().filter(|_| storage.kind == StorageKind::MinIo) else {
+        return;
+    };
+    let volumes = minio.replicas.saturating_mul(minio.volumes_per_server);
+    if volumes < MINIO_VOLUMES {
+        let remedy = format!(
+            "replicas {} * volumesPerServer {} is below the {MINIO_VOLUMES} volumes that MinIO needs: raise one of them",
+            minio.replicas, minio.volumes_per_server
+        );
+        found.invalid("spec.storage.spec.minIO", volumes, remedy);
+    }
+    if let Some(redirect) = storage.spec.redirect().filter(|redirect| redirect.enable) {
+        let place = if storage.spec.redirect.is_some() { "redirect" } else { "minIO.redirect" };
+        if redirect.expose.as_ref().is_none_or(|expose| expose.ingress.is_none()) {
+            found.required(
+                format!("spec.storage.spec.{place}.expose.ingress"),
+                "downloads are redirected to MinIO: say under which host users reach it, or set enable to false",
+            );
+        }
+    }
+}
+
+fn given(kind: StorageKind, spec: &StorageSpec) -> bool {
+    match kind {
+        StorageKind::MinIo => spec.minio.is_some(),
+        StorageKind::S3 => spec.s3.is_some(),
+        StorageKind::Swift => spec.swift.is_some(),
+        StorageKind::FileSystem => spec.file_system.is_some(),
+        StorageKind::Azure => spec.azure.is_some(),
+        StorageKind::Gcs => spec.gcs.is_some(),
+        StorageKind::Oss => spec.oss.is_some(),
+        StorageKind::BuiltIn => true,
+    }
+}
+
+/// What is in a database, a cache or a store does not follow a change of kind.
+fn switched(old: &HarborCluster, new: &HarborCluster, found: &mut Findings) {
+    let moved = new.meta().annotations.as_ref().and_then(|all| all.get(annotation::DATA_MOVED));
+    let moved = |part: &str| moved.is_some_and(|parts| parts.split(',').any(|named| named.trim() == part));
+    let kinds = |cluster: &HarborCluster| {
+        let spec = &cluster.spec;
+        [
+            ("cache", spec.cache.as_ref().map(|part| part.kind.as_str())),
+            ("database", spec.database.as_ref().map(|part| part.kind.as_str())),
+            ("storage", spec.storage.as_ref().map(|part| part.kind.as_str())),
+        ]
+    };
+    for ((part, old), (_, new)) in kinds(old).into_iter().zip(kinds(new)) {
+        let (Some(old), Some(new)) = (old, new) else { continue };
+        if old != new && !moved(part) {
+            let remedy = format!(
+                "what is in the {part} of kind {old} would be left behind: keep {old}, or move it and say so with the \
+                 annotation {}: {part}",
+                annotation::DATA_MOVED
+            );
+            found.invalid(format!("spec.{part}.kind"), new, remedy);
+        }
+    }
+}
+
+/// What a Harbor and a HarborCluster have in common.
+fn common(old: Option<&HarborCommon>, new: &HarborCommon, versions: &dyn VersionRules, found: &mut Findings) {
+    if old.is_none_or(|old| old.external_url != new.external_url)
+        && let Err(why) = host_of(&new.external_url)
+    {
+        found.invalid(
+            "spec.externalURL",
+            &new.external_url,
+            format!("{why}: write it as https://harbor.example.com"),
+        );
+    }
+    versions.judge(old, new, found);
+    network(new.network.as_ref(), found);
+    trace(new.trace.as_ref(), found);
+    if new.notary.is_some() && new.expose.notary.is_none() {
+        found.required(
+            "spec.expose.notary",
+            "notary is asked for: say how it is reached, {} if only inside the cluster",
+        );
+    }
+    exposed("spec.expose.core", &new.expose.core, found);
+    for (name, spec) in components(new) {
+        component(&format!("spec.{name}"), spec, found);
+    }
+}
+
+fn exposed(path: &str, door: &ExposeComponent, found: &mut Findings) {
+    let Some(service) = &door.service else { return };
+    if door.ingress.is_some() {
+        found.forbidden(format!("{path}.service"), "there is an ingress too: give one of them");
+    }
+    for (field, port) in
+        [("httpNodePort", service.http_node_port), ("httpsNodePort", service.https_node_port)]
+    {
+        if let Some(port) = port.filter(|_| service.kind == ServiceType::ClusterIp) {
+            let remedy =
+                "a Service of type ClusterIP has no ports on nodes: leave it out, or use type NodePort";
+            found.invalid(format!("{path}.service.{field}"), port, remedy);
+        }
+    }
+}
+
+/// All components of which something is said, by their fields.
+pub(super) fn components(spec: &HarborCommon) -> Vec<(&'static str, &ComponentSpec)> {
+    let notary = spec.notary.as_ref();
+    let all = [
+        ("core", spec.core.as_ref().map(|part| &part.component)),
+        ("jobservice", spec.jobservice.as_ref().map(|part| &part.component)),
+        ("registry", spec.registry.as_ref().map(|part| &part.component)),
+        ("registryctl", spec.registryctl.as_ref().map(|part| &part.component)),
+        ("portal", spec.portal.as_ref().map(|part| &part.component)),
+        ("chartmuseum", spec.chartmuseum.as_ref().map(|part| &part.component)),
+        ("exporter", spec.exporter.as_ref().map(|part| &part.component)),
+        ("notary.server", notary.and_then(|part| part.server.as_ref()).map(|part| &part.component)),
+        ("notary.signer", notary.and_then(|part| part.signer.as_ref()).map(|part| &part.component)),
+        ("trivy", spec.trivy.as_ref().map(|part| &part.component)),
+    ];
+    all.into_iter().filter_map(|(name, part)| Some((name, part?))).collect()
+}
+
+/// The registry's controller runs in the registry's pods: with a volume, where they can be is one question.
+fn together(spec: &HarborCommon, files: bool, found: &mut Findings) {
+    let Some(controller) = spec.registryctl.as_ref().map(|part| &part.component).filter(|_| files) else {
+        return;
+    };
+    let none = ComponentSpec::default();
+    let registry = spec.registry.as_ref().map_or(&none, |part| &part.component);
+    if !controller.node_selector.is_empty() && controller.node_selector != registry.node_selector {
+        found.invalid(
+            "spec.registryctl.nodeSelector",
+            &controller.node_selector,
+            "it runs in the registry's pods: leave it out, or write what registry.nodeSelector says",
+        );
+    }
+    if !controller.tolerations.is_empty() && controller.tolerations != registry.tolerations {
+        found.invalid(
+            "spec.registryctl.tolerations",
+            &controller.tolerations,
+            "it runs in the registry's pods: leave it out, or write what registry.tolerations says",
+        );
+    }
+}
+
+/// The host of a URL of http or https, or what is wrong with it.
+fn host_of(url: &str) -> Result<&str, &'static str> {
+    if url.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err("it has a space in it");
+    }
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let rest = rest.ok_or("it is no URL of http or https")?;
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
+    // The address of IPv6 has colons of its own, in brackets.
+    let (host, port) = match place.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, Some(port)),
+        _ => (place, None),
+    };
+    if port.is_some_and(|port| !port.is_empty() && port.parse::<u16>().is_err()) {
+        return Err("its port is no number up to 65535");
+    }
+    if host.is_empty() { Err("it has no host") } else { Ok(host) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{JobService, Registry};
+    use kube::ResourceExt as _;
+    use serde_json::{Value, json};
+
+    struct AnyVersion;
+
+    impl VersionRules for AnyVersion {
+        fn judge(&self, _: Option<&HarborCommon>, new: &HarborCommon, found: &mut Findings) {
+            if new.version == "9.9.9" {
+                found.invalid("spec.version", &new.version, "choose another");
+            }
+        }
+    }
+
+    fn base() -> Value {
+        json!({
+            "externalURL": "https://harbor.example.com",
+            "harborAdminPasswordRef": "admin",
+            "version": "2.6.2",
+            "expose": {"core": {"ingress": {"host": "harbor.example.com"}}},
+        })
+    }
+
+    fn merged(mut base: Value, patch: Value) -> Value {
+        json_patch(&mut base, patch);
+        base
+    }
+
+    fn json_patch(base: &mut Value, patch: Value) {
+        match (base, patch) {
+            (Value::Object(base), Value::Object(patch)) => {
+                for (name, value) in patch {
+                    if value.is_null() {
+                        base.remove(&name);
+                    } else {
+                        json_patch(base.entry(name).or_insert(Value::Null), value);
+                    }
+                }
+            }
+            (base, patch) => *base = patch,
+        }
+    }
+
+    fn object<K: serde::de::DeserializeOwned>(spec: Value) -> K {
+        serde_json::from_value(json!({"metadata": {"name": "x"}, "spec": spec})).unwrap()
+    }
+
+    fn harbor(patch: Value) -> Harbor {
+        let own = json!({
+            "database": {"hosts": [{"host": "db"}]},
+            "redis": {"host": "redis"},
+            "imageChartStorage": {"filesystem": {"registryPersistentVolume": {"claimName": "images"}}},
+        });
+        object(merged(merged(base(), own), patch))
+    }
+
+    fn cluster(patch: Value) -> HarborCluster {
+        let own = json!({
+            "cache": {"kind": "Redis", "spec": {"redis": {"host": "redis"}}},
+            "database": {"kind": "PostgreSQL", "spec": {"postgresql": {"hosts": [{"host": "db"}]}}},
+            "storage": {"kind": "BuiltIn", "spec": {}},
+        });
+        object(merged(merged(base(), own), patch))
+    }
+
+    fn judged<K: Judged>(old: Option<&K>, new: &K) -> String {
+        let mut found = Findings::default();
+        new.judge(old, &AnyVersion, &mut found);
+        if found.is_fine() { String::new() } else { format!("{found:?}") }
+    }
+
+    #[test]
+    fn what_is_right_is_not_found_fault_with() {
+        assert_eq!(judged(None, &harbor(json!({}))), "");
+        assert_eq!(judged(None, &cluster(json!({}))), "");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_harbor_names_the_field_and_the_remedy() {
+        let two = json!({"s3": {"region": "r", "bucket": "b"}});
+        let cases = [
+            (json!({"database": null}), "spec.database", "say where PostgreSQL is"),
+            (json!({"redis": null}), "spec.redis", "say where Redis is"),
+            (json!({"imageChartStorage": null}), "spec.imageChartStorage", "say where images are stored"),
+            (json!({"imageChartStorage": two}), "spec.imageChartStorage", "give exactly one of"),
+            (json!({"externalURL": "https://"}), "spec.externalURL", "it has no host"),
+            (json!({"externalURL": "https://a b"}), "spec.externalURL", "space"),
+            (json!({"externalURL": "https://a:x"}), "spec.externalURL", "port"),
+            (json!({"version": "9.9.9"}), "spec.version", "choose another"),
+            (
+                json!({"network": {"ipFamilies": ["IPv5"]}}),
+                "spec.network.ipFamilies[0]",
+                "write IPv4 or IPv6",
+            ),
+            (json!({"notary": {}}), "spec.expose.notary", "say how it is reached"),
+            (json!({"expose": {"core": {"service": {}}}}), "spec.expose.core.service", "give one of them"),
+            (
+                json!({"registryctl": {"nodeSelector": {"a": "b"}}}),
+                "spec.registryctl.nodeSelector",
+                "registry's pods",
+            ),
+            (json!({"core": {"affinity": {"nodeAffinity": 5}}}), "spec.core.affinity", "as in a Pod"),
+            (
+                json!({"trace": {"enabled": true, "provider": "jaeger", "jaeger": {"mode": "agent"}}}),
+                "spec.trace.jaeger.agent",
+                "use mode collector",
+            ),
+        ];
+        for (patch, field, remedy) in cases {
+            let found = judged(None, &harbor(patch));
+            assert!(found.contains(&format!("{field:?}")) && found.contains(remedy), "{field}: {found}");
+        }
+    }
+
+    #[test]
+    fn urls_that_work_are_taken() {
+        for url in [
+            "http://h",
+            "https://a.b:8443/path?x#y",
+            "https://[::1]:443",
+            "https://u@h:1",
+            "https://[::1]",
+            "https://hörbar",
+        ] {
+            assert!(host_of(url).is_ok(), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_kind_needs_what_belongs_to_it_and_the_rest_is_ignored() {
+        let kept = json!({"cache": {"kind": "RedisFailover", "spec": {"redisFailover": {}}}});
+        assert_eq!(judged(None, &cluster(kept)), "", "the external Redis is still there, and does nothing");
+        let minio = |replicas: i32, redirect: Value| {
+            let spec = json!({"minIO": {"replicas": replicas, "volumesPerServer": 1, "redirect": redirect}});
+            cluster(json!({"storage": {"kind": "MinIO", "spec": spec}}))
+        };
+        let found = judged(None, &minio(3, Value::Null));
+        assert!(found.contains("replicas 3 * volumesPerServer 1 is below the 4"), "{found}");
+        assert_eq!(judged(None, &minio(4, json!({"enable": false}))), "");
+        let found = judged(None, &minio(4, json!({"enable": true})));
+        assert!(found.contains("spec.storage.spec.minIO.redirect.expose.ingress"), "{found}");
+        let found = judged(None, &cluster(json!({"storage": {"kind": "FileSystem"}})));
+        assert!(found.contains("spec.storage.spec.fileSystem"), "{found}");
+    }
+
+    #[test]
+    fn a_kind_is_switched_only_by_who_says_that_data_was_moved() {
+        let old = cluster(json!({}));
+        let mut new = cluster(json!({"database": {"kind": "BuiltIn"}}));
+        let found = judged(Some(&old), &new);
+        assert!(
+            found.contains("spec.database.kind")
+                && found.contains("harbor.windlass.dev/data-moved: database"),
+            "{found}"
+        );
+        new.annotations_mut().insert(annotation::DATA_MOVED.into(), "cache, database".into());
+        assert_eq!(judged(Some(&old), &new), "");
+    }
+
+    #[test]
+    fn what_stands_is_not_judged_for_its_url() {
+        let bad = harbor(json!({"externalURL": "https://"}));
+        let changed = harbor(json!({"externalURL": "https://", "portal": {}}));
+        assert_eq!(judged(Some(&bad), &changed), "");
+    }
+
+    #[test]
+    fn a_job_service_without_loggers_and_a_registry_with_two_stores_are_refused() {
+        let spec = json!({
+            "secretRef": "a", "core": {"url": "http://core", "secretRef": "a"}, "workerPool": {}, "loggers": {"files": null},
+            "registry": {"url": "http://r", "controllerURL": "http://r", "credentials": {"username": "u", "passwordRef": "p"}},
+            "tokenService": {"url": "http://t"},
+        });
+        let found = judged(None, &object::<JobService>(spec));
+        assert!(found.contains("spec.loggers") && !found.contains("spec.jobLoggers"), "{found}");
+        let registry =
+            json!({"storage": {"driver": {"inmemory": {}, "filesystem": {"volumeSource": {"emptyDir": 3}}}}});
+        let found = judged(None, &object::<Registry>(registry));
+        assert!(found.contains("give exactly one") && found.contains("filesystem.volumeSource"), "{found}");
+    }
+}

@@ -1,0 +1,169 @@
+//! Core: the API, tokens, and the way into everything else.
+
+use windlass::DrawError;
+
+use crate::api::component::ComponentSpec;
+use crate::api::core::{Core, CoreSpec};
+use crate::catalogue::{self, Release};
+use crate::config::core as file;
+use crate::wiring::{self, certificate, is_tls};
+use crate::workload::{
+    Check, Component, ComponentBlueprint, Container, Making, Parts, Pod, Probes, Site, Sources, Trust,
+    config_map, duration, empty, mount_part, policy, secret, secret_if_there, service,
+};
+
+/// The plan of Core.
+pub type CoreBlueprint = ComponentBlueprint<Core>;
+
+/// How many times ten seconds the migration of a large database may take, before Core is killed for not starting.
+const MIGRATION: i32 = 360;
+
+impl Component for Core {
+    const CONTROLLER: &'static str = "core";
+    const BLUEPRINT: &'static str = "core.goharbor.io";
+    const PART: catalogue::Component = catalogue::Component::Core;
+
+    fn component(&self) -> &ComponentSpec {
+        &self.spec.component
+    }
+
+    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
+        let (site, spec, served) = (making.site, &self.spec, self.spec.served());
+        let mut trust = Trust::default();
+        let input = input(spec, making.release, site, sources, &mut trust)?;
+        let rendered = file::render(&input, making.release, site.name());
+        let (port, check) =
+            (served.scheme(), Check::Http { path: "/api/v2.0/ping", port: served.scheme(), served });
+        let metrics = input.metrics.as_ref().map(|metrics| i32::from(metrics.port));
+        let container = Container {
+            name: "core",
+            image: making.image.clone(),
+            command: None,
+            args: None,
+            env: rendered.env.clone(),
+            env_from: Vec::new(),
+            ports: [Some((port, served.container_port())), metrics.map(|port| ("metrics", port))]
+                .into_iter()
+                .flatten()
+                .collect(),
+            mounts: vec![
+                mount_part("configuration", file::CONFIG_PATH, Some(file::CONFIG_KEY)),
+                mount_part("encryption", file::KEY_PATH, Some("key")),
+                mount_part("token-service-private-key", file::TOKEN_KEY_PATH, Some("tls.key")),
+            ],
+            probes: Probes { patience: MIGRATION, ..Probes::of(check) },
+        };
+        let mut pod = Pod::of(container, &spec.component).with(empty("psc"), "/etc/core/token");
+        pod.grace = 120;
+        let (key, token) =
+            (&spec.database.encryption_key_ref, &spec.components.token_service.certificate_ref);
+        sources.files("spec.database.encryptionKeyRef", key, &["secret"]);
+        sources.files("spec.components.tokenService.certificateRef", token, &["tls.key"]);
+        pod.volumes.extend([
+            config_map("configuration", site.name()),
+            secret("encryption", key, &[("secret", "key")]),
+            secret("token-service-private-key", token, &[("tls.key", "tls.key")]),
+        ]);
+        if let Some(public) = &spec.public_certificate_ref {
+            sources.files("spec.publicCertificateRef", public, &[]);
+            pod = pod.with(secret_if_there("ca-download", public, &[("ca.crt", "ca.crt")]), "/etc/core/ca");
+        }
+        let tls = spec.components.tls.as_ref();
+        if let Some(name) = certificate(sources, "spec.components.tls", tls)? {
+            pod = pod.with(secret("internal-certificates", name, &[]), file::SSL_DIR);
+            trust.add(sources, "spec.components.tls.certificateRef", name, "ca.crt");
+        }
+        trust.add_all(sources, "spec.certificateRefs", &spec.certificate_refs);
+        let pod = pod.trusting(trust);
+
+        let mut ports = vec![service::Port::served(served)];
+        ports.extend(metrics.map(|number| service::Port { name: "metrics", number }));
+        let mut front = service::service(site, site.name(), &ports);
+        if let Some(metrics) = &input.metrics {
+            front = service::scraped(front, i32::from(metrics.port), &metrics.path);
+        }
+        let front = service::known_to_ingress(front, &self.metadata, served, port);
+        let policy = policy::ingress(site, [Some(served.container_port()), metrics].into_iter().flatten());
+        Ok(Parts { policies: vec![policy], ..Parts::new(site, rendered, pod, vec![front]) })
+    }
+}
+
+fn input(
+    spec: &CoreSpec,
+    release: &Release,
+    site: &Site,
+    sources: &mut Sources<'_>,
+    trust: &mut Trust,
+) -> Result<file::Core, DrawError> {
+    let (served, components) = (spec.served(), &spec.components);
+    let (database, database_password, pool) = wiring::core_database(sources, &spec.database)?;
+    let connection = &spec.redis.connection;
+    let redis = wiring::redis(sources, trust, "spec.redis", &connection.server, release)?;
+    let registry = &components.registry;
+    let registry_redis = match &registry.redis {
+        Some(given) => {
+            let field = "spec.components.registry.redis";
+            let redis = wiring::redis(sources, trust, field, &given.server, release)?;
+            Some((redis, wiring::redis_database(field, given.database)?))
+        }
+        None => None,
+    };
+    let urls = file::Urls {
+        core: format!("{}://{}:{}", served.scheme(), site.name(), served.service_port()),
+        jobservice: components.job_service.url.clone(),
+        registry: registry.url.clone(),
+        registry_controller: registry.controller_url.clone(),
+        portal: components.portal.url.clone(),
+        token_service: components.token_service.url.clone(),
+        chartmuseum: components.chart_repository.as_ref().map(|charts| charts.url.clone()),
+        notary: components.notary_server.as_ref().map(|notary| notary.url.clone()),
+        trivy: components.trivy.as_ref().map(|trivy| trivy.adapter_url.clone()),
+    };
+    let optional = [&urls.chartmuseum, &urls.notary, &urls.trivy];
+    let neighbours = [&urls.core, &urls.jobservice, &urls.registry, &urls.registry_controller, &urls.portal]
+        .into_iter()
+        .chain(optional.into_iter().flatten())
+        .map(String::as_str);
+    let outbound = wiring::outbound(spec.proxy.as_ref(), neighbours);
+    let password = &registry.credentials.password_ref;
+    Ok(file::Core {
+        external_url: spec.external_endpoint.clone(),
+        tls: is_tls(served),
+        log_level: spec.log_level().to_string(),
+        gzip: spec.http.as_ref().is_none_or(|http| http.enable_gzip),
+        config_expiration: duration("spec.configExpiration", &spec.config_expiration)?,
+        database,
+        database_password,
+        pool,
+        redis,
+        redis_database: wiring::redis_database("spec.redis", connection.database)?,
+        redis_idle_timeout: duration("spec.redis.idleTimeout", &spec.redis.idle_timeout)?,
+        registry_redis,
+        urls,
+        storage_provider: registry.storage_provider_name.clone().unwrap_or_else(|| "filesystem".to_owned()),
+        sync_registry: registry.sync,
+        secrets: file::Secrets {
+            admin_password: sources.key(
+                "spec.adminInitialPasswordRef",
+                &spec.admin_initial_password_ref,
+                "secret",
+            ),
+            core: sources.key("spec.secretRef", &spec.secret_ref, "secret"),
+            jobservice: sources.key(
+                "spec.components.jobService.secretRef",
+                &components.job_service.secret_ref,
+                "secret",
+            ),
+            csrf: sources.key("spec.csrfKeyRef", &spec.csrf_key_ref, "key"),
+            registry_password: sources.key(
+                "spec.components.registry.credentials.passwordRef",
+                password,
+                "secret",
+            ),
+        },
+        registry_username: registry.credentials.username.clone(),
+        metrics: wiring::metrics(spec.metrics.as_ref())?,
+        trace: wiring::trace(sources, spec.trace.as_ref())?,
+        outbound,
+    })
+}

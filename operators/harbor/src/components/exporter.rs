@@ -1,0 +1,106 @@
+//! The exporter: what Harbor as a whole does, for Prometheus.
+
+use windlass::DrawError;
+
+use crate::api::component::{ComponentSpec, Served};
+use crate::api::exporter::{Exporter, ExporterCache, ExporterSpec};
+use crate::catalogue::{self, Release};
+use crate::config::exporter as file;
+use crate::wiring::{self, certificate};
+use crate::workload::{
+    Check, Component, ComponentBlueprint, Container, Making, Parts, Pod, Probes, Site, Sources, Trust,
+    duration, host, policy, port, secret, service,
+};
+
+use super::jobservice::redis_namespace;
+
+/// The plan of an exporter.
+pub type ExporterBlueprint = ComponentBlueprint<Exporter>;
+
+impl Component for Exporter {
+    const CONTROLLER: &'static str = "exporter";
+    const BLUEPRINT: &'static str = "exporter.goharbor.io";
+    const PART: catalogue::Component = catalogue::Component::Exporter;
+
+    fn component(&self) -> &ComponentSpec {
+        &self.spec.component
+    }
+
+    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
+        let (site, spec) = (making.site, &self.spec);
+        let mut trust = Trust::default();
+        let input = input(spec, making.release, site, sources, &mut trust)?;
+        let rendered = file::render(&input, making.release, site.name());
+        let container = Container {
+            name: "exporter",
+            image: making.image.clone(),
+            command: None,
+            args: None,
+            env: rendered.env.clone(),
+            env_from: Vec::new(),
+            ports: vec![("metrics", spec.port)],
+            mounts: Vec::new(),
+            // Its own port is plain, whatever Core's is.
+            probes: Probes::of(Check::Http { path: "/", port: "metrics", served: Served::Http }),
+        };
+        let mut pod = Pod::of(container, &spec.component);
+        if let Some(name) = certificate(sources, "spec.tls", spec.tls.as_ref())? {
+            pod = pod.with(secret("internal-certificates", name, &[]), file::SSL_DIR);
+            trust.add(sources, "spec.tls.certificateRef", name, "ca.crt");
+        }
+        let pod = pod.trusting(trust);
+        let front =
+            service::service(site, site.name(), &[service::Port { name: "metrics", number: spec.port }]);
+        let front = service::scraped(front, spec.port, &spec.path);
+        let parts = Parts::new(site, rendered, pod, vec![front]);
+        Ok(Parts { configs: Vec::new(), policies: vec![policy::ingress(site, [spec.port])], ..parts })
+    }
+}
+
+fn input(
+    spec: &ExporterSpec,
+    release: &Release,
+    site: &Site,
+    sources: &mut Sources<'_>,
+    trust: &mut Trust,
+) -> Result<file::Exporter, DrawError> {
+    let url = &spec.core.url;
+    let Some((scheme, core, own)) = host(url) else {
+        return Err(DrawError::new(format!(
+            "spec.core.url: {url:?} is no URL: write it as in http://host:80"
+        )));
+    };
+    let usual = if scheme == "https" { 443 } else { 80 };
+    let (database, database_password, pool) = wiring::core_database(sources, &spec.database)?;
+    let queue = match spec.jobservice.as_ref().and_then(|jobservice| jobservice.redis_pool.as_ref()) {
+        Some(pool) => {
+            let field = "spec.jobservice.redisPool";
+            Some(file::Queue {
+                redis: wiring::redis(sources, trust, field, &pool.connection.server, release)?,
+                database: wiring::redis_database(field, pool.connection.database)?,
+                namespace: pool
+                    .namespace
+                    .clone()
+                    .unwrap_or_else(|| redis_namespace(site.namespace(), site.component())),
+                idle_timeout: duration("spec.jobservice.redisPool.idleTimeout", &pool.idle_timeout)?,
+            })
+        }
+        None => None,
+    };
+    let usual_cache = ExporterCache::default();
+    let cache = spec.cache.as_ref().unwrap_or(&usual_cache);
+    Ok(file::Exporter {
+        port: port("spec.port", spec.port)?,
+        path: spec.path.clone(),
+        log_level: spec.log_level().to_string(),
+        cache_duration: duration("spec.cache.duration", &cache.duration)?,
+        cache_clean_interval: duration("spec.cache.cleanInterval", &cache.clean_interval)?,
+        core_scheme: scheme.to_owned(),
+        core_host: core.to_owned(),
+        core_port: own.unwrap_or(usual),
+        database,
+        database_password,
+        pool,
+        queue,
+    })
+}

@@ -1,0 +1,198 @@
+//! The job service: replication, scans, garbage collection.
+
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use windlass::{DrawError, Kinds};
+
+use crate::api::component::ComponentSpec;
+use crate::api::embedded::{Embedded, VolumeSource};
+use crate::api::jobservice::{JobService, JobServiceSpec, Loggers};
+use crate::catalogue::{self, Release};
+use crate::config::jobservice::{self as file, Logger, job_log_dir, log_dir};
+use crate::wiring::{self, certificate, is_tls};
+use crate::workload::{
+    Check, Component, ComponentBlueprint, Container, Making, Parts, Pod, Probes, Site, Sources, Strategy,
+    Trust, at_field, config_map, count, duration, empty, mount, mount_part, policy, secret, service,
+};
+
+/// The plan of a job service.
+pub type JobServiceBlueprint = ComponentBlueprint<JobService>;
+
+/// Where what users export of scans is kept.
+const EXPORTS_DIR: &str = "/var/scandata_exports";
+
+impl Component for JobService {
+    const CONTROLLER: &'static str = "jobservice";
+    const BLUEPRINT: &'static str = "jobservice.goharbor.io";
+    const PART: catalogue::Component = catalogue::Component::JobService;
+
+    fn component(&self) -> &ComponentSpec {
+        &self.spec.component
+    }
+
+    fn requires(kinds: &mut Kinds) {
+        kinds.requires::<PersistentVolumeClaim>();
+    }
+
+    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
+        let (site, spec, served) = (making.site, &self.spec, self.spec.served());
+        let mut trust = Trust::default();
+        let input = input(spec, making.release, site, sources, &mut trust)?;
+        let rendered = file::render(&input, making.release, site.name());
+        let port = served.scheme();
+        let metrics = input.metrics.as_ref().map(|metrics| i32::from(metrics.port));
+        let container = Container {
+            name: "jobservice",
+            image: making.image.clone(),
+            command: None,
+            args: None,
+            env: rendered.env.clone(),
+            env_from: Vec::new(),
+            ports: [Some((port, served.container_port())), metrics.map(|port| ("metrics", port))]
+                .into_iter()
+                .flatten()
+                .collect(),
+            mounts: vec![mount("configuration", file::CONFIG_DIR)],
+            probes: Probes::of(Check::Http { path: "/api/v1/stats", port, served }),
+        };
+        let mut pod = Pod::of(container, &spec.component).with(empty("logs"), "/var/log/jobs");
+        pod.grace = 120;
+        pod.volumes.push(config_map("configuration", site.name()));
+        if let Some(name) = certificate(sources, "spec.tls", spec.tls.as_ref())? {
+            pod = pod.with(secret("internal-certificates", name, &[]), file::SSL_DIR);
+            trust.add(sources, "spec.tls.certificateRef", name, "ca.crt");
+        }
+        trust.add_all(sources, "spec.certificateRefs", &spec.certificate_refs);
+        let pod = volumes(spec, pod.trusting(trust))?;
+        let exclusive = sources.exclusive(all_volumes(spec));
+
+        let mut ports = vec![service::Port::served(served)];
+        ports.extend(metrics.map(|number| service::Port { name: "metrics", number }));
+        let mut front = service::service(site, site.name(), &ports);
+        if let Some(metrics) = &input.metrics {
+            front = service::scraped(front, i32::from(metrics.port), &metrics.path);
+        }
+        let policy = policy::ingress(site, [Some(served.container_port()), metrics].into_iter().flatten());
+        Ok(Parts {
+            strategy: Strategy::chosen("spec.updateStrategyType", &spec.update_strategy_type, exclusive)?,
+            policies: vec![policy],
+            ..Parts::new(site, rendered, pod, vec![front])
+        })
+    }
+}
+
+/// The prefix of a job service's keys in Redis. What is queued under another is not found any more, and the exporter looks there too.
+pub fn redis_namespace(namespace: &str, component: &str) -> String {
+    format!("jobservice::{namespace}::{component}")
+}
+
+fn input(
+    spec: &JobServiceSpec,
+    release: &Release,
+    site: &Site,
+    sources: &mut Sources<'_>,
+    trust: &mut Trust,
+) -> Result<file::JobService, DrawError> {
+    let field = "spec.workerPool.redisPool";
+    let Some(pool) = &spec.worker_pool.redis_pool else {
+        return Err(DrawError::new(format!("{field} is missing: say where the Redis of the queue is")));
+    };
+    let registry = &spec.registry;
+    let neighbours = [&spec.core.url, &spec.token_service.url, &registry.url, &registry.controller_url];
+    let (job_loggers, loggers) = (
+        loggers("spec.jobLoggers", &spec.job_loggers, job_log_dir)?,
+        loggers("spec.loggers", &spec.loggers, log_dir)?,
+    );
+    Ok(file::JobService {
+        tls: is_tls(spec.served()),
+        workers: count(spec.worker_pool.workers),
+        redis: wiring::redis(sources, trust, field, &pool.connection.server, release)?,
+        redis_database: wiring::redis_database(field, pool.connection.database)?,
+        redis_namespace: pool
+            .namespace
+            .clone()
+            .unwrap_or_else(|| redis_namespace(site.namespace(), site.component())),
+        redis_idle_timeout: duration("spec.workerPool.redisPool.idleTimeout", &pool.idle_timeout)?,
+        log_level: level(&spec.loggers),
+        job_loggers,
+        loggers,
+        core_url: spec.core.url.clone(),
+        token_service_url: spec.token_service.url.clone(),
+        registry_url: registry.url.clone(),
+        registry_controller_url: registry.controller_url.clone(),
+        registry_username: registry.credentials.username.clone(),
+        registry_password: sources.key(
+            "spec.registry.credentials.passwordRef",
+            &registry.credentials.password_ref,
+            "secret",
+        ),
+        core_secret: sources.key("spec.core.secretRef", &spec.core.secret_ref, "secret"),
+        jobservice_secret: sources.key("spec.secretRef", &spec.secret_ref, "secret"),
+        metrics: wiring::metrics(spec.metrics.as_ref())?,
+        trace: wiring::trace(sources, spec.trace.as_ref())?,
+        outbound: wiring::outbound(spec.proxy.as_ref(), neighbours.into_iter().map(String::as_str)),
+    })
+}
+
+/// How much the job service itself logs, as far as it says.
+fn level(loggers: &Loggers) -> String {
+    let stdout = loggers.stdout.as_ref().map(|logger| logger.level);
+    let file = loggers.files().first().map(|logger| logger.level);
+    let database = loggers.database.as_ref().map(|logger| logger.level);
+    stdout.or(file).or(database).unwrap_or_default().to_string()
+}
+
+fn loggers(field: &str, given: &Loggers, directory: fn(usize) -> String) -> Result<Vec<Logger>, DrawError> {
+    if given.is_empty() {
+        return Err(DrawError::new(format!(
+            "{field} is empty: give at least one of files, database, stdout"
+        )));
+    }
+    let mut loggers = Vec::new();
+    if let Some(database) = &given.database {
+        let sweeper =
+            database.sweeper.as_ref().map(|time| duration(&format!("{field}.database.sweeper"), time));
+        loggers.push(Logger::Database { level: database.level.to_string(), sweeper: sweeper.transpose()? });
+    }
+    if let Some(stdout) = &given.stdout {
+        loggers.push(Logger::Stdout { level: stdout.level.to_string() });
+    }
+    for (n, file) in given.files().iter().enumerate() {
+        let sweeper =
+            file.sweeper.as_ref().map(|time| duration(&format!("{field}.files[{n}].sweeper"), time));
+        let (level, directory) = (file.level.to_string(), directory(n));
+        loggers.push(Logger::File { level, directory, sweeper: sweeper.transpose()? });
+    }
+    Ok(loggers)
+}
+
+fn volumes(spec: &JobServiceSpec, mut pod: Pod) -> Result<Pod, DrawError> {
+    let kinds: [(&str, &Loggers, fn(usize) -> String); 2] =
+        [("joblogs", &spec.job_loggers, job_log_dir), ("logs", &spec.loggers, log_dir)];
+    for (kind, loggers, directory) in kinds {
+        for (n, logger) in loggers.files().iter().enumerate() {
+            let name = format!("{kind}-{n}");
+            let volume = match &logger.volume {
+                Some(volume) => volume.volume(&*name).map_err(|error| at_field(&name, &error))?,
+                None => empty(&name),
+            };
+            pod = pod.with(volume, &directory(n));
+        }
+    }
+    if let Some(storage) = &spec.storage {
+        let exports = &storage.scan_data_exports;
+        let field = "spec.storage.scanDataExports.volumeSource";
+        let volume =
+            exports.volume_source.volume("job-scandata-exports").map_err(|error| at_field(field, &error))?;
+        pod.volumes.push(volume);
+        if let Some((container, _)) = pod.containers.first_mut() {
+            container.mounts.push(mount_part("job-scandata-exports", EXPORTS_DIR, exports.prefix.as_deref()));
+        }
+    }
+    Ok(pod)
+}
+
+fn all_volumes(spec: &JobServiceSpec) -> impl Iterator<Item = &Embedded<VolumeSource>> {
+    let files = spec.job_loggers.files().iter().chain(spec.loggers.files());
+    let exports = spec.storage.iter().map(|storage| &storage.scan_data_exports.volume_source);
+    files.filter_map(|file| file.volume.as_ref()).chain(exports)
+}

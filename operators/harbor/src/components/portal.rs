@@ -1,0 +1,64 @@
+//! The portal: an nginx that serves the pages that users see.
+
+use windlass::DrawError;
+
+use crate::api::component::ComponentSpec;
+use crate::api::portal::Portal;
+use crate::catalogue;
+use crate::config::portal::{CONFIG_KEY, CONFIG_PATH, Families, Portal as Input, SSL_DIR, render};
+use crate::wiring::{certificate, is_tls};
+use crate::workload::{
+    Check, Component, ComponentBlueprint, Container, Making, Parts, Pod, Probes, Sources, config_map, count,
+    mount_part, policy, secret, service,
+};
+
+/// The plan of a portal.
+pub type PortalBlueprint = ComponentBlueprint<Portal>;
+
+impl Component for Portal {
+    const CONTROLLER: &'static str = "portal";
+    const BLUEPRINT: &'static str = "portal.goharbor.io";
+    const PART: catalogue::Component = catalogue::Component::Portal;
+
+    fn component(&self) -> &ComponentSpec {
+        &self.spec.component
+    }
+
+    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
+        let (site, spec, served) = (making.site, &self.spec, self.spec.served());
+        let families = spec.network.as_ref();
+        let input = Input {
+            tls: is_tls(served),
+            max_connections: count(spec.max_connections),
+            families: families.map_or(Families::BOTH, |network| Families {
+                v4: network.has("IPv4"),
+                v6: network.has("IPv6"),
+            }),
+        };
+        let port = served.scheme();
+        let container = Container {
+            name: "portal",
+            image: making.image.clone(),
+            command: None,
+            args: None,
+            env: Vec::new(),
+            env_from: Vec::new(),
+            ports: vec![(port, served.container_port())],
+            mounts: vec![mount_part("configuration", CONFIG_PATH, Some(CONFIG_KEY))],
+            probes: Probes::of(Check::Http { path: "/", port, served }),
+        };
+        let mut pod = Pod::of(container, &spec.component);
+        pod.volumes.push(config_map("configuration", site.name()));
+        if let Some(name) = certificate(sources, "spec.tls", spec.tls.as_ref())? {
+            pod = pod.with(secret("internal-certificates", name, &[]), SSL_DIR);
+        }
+        let front = service::service(site, site.name(), &[service::Port::served(served)]);
+        let front = service::known_to_ingress(front, &self.metadata, served, port);
+        let parts = Parts::new(site, render(&input, making.release), pod, vec![front]);
+        Ok(Parts {
+            secret: None,
+            policies: vec![policy::ingress(site, [served.container_port()]), policy::no_egress(site)],
+            ..parts
+        })
+    }
+}

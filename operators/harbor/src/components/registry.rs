@@ -1,0 +1,236 @@
+//! The registry: images come in and go out. Its controller runs beside it, in the same pods.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use kube::ResourceExt as _;
+use windlass::{DrawError, Kinds};
+
+use crate::api::component::ComponentSpec;
+use crate::api::registry::{Registry, RegistrySpec};
+use crate::api::registryctl::RegistryController;
+use crate::catalogue;
+use crate::config::registry as file;
+use crate::config::registryctl as controller_file;
+use crate::config::{Env, Rendered};
+use crate::wiring::{self, certificate, is_tls};
+use crate::workload::{
+    Check, Component, ComponentBlueprint, Config, Container, Making, Parts, Pod, Probes, Sources, Strategy,
+    Trust, child_name, config_map, mount, policy, secret, service, version,
+};
+
+use super::registry_config::input;
+use super::registry_storage::{Stored, stored};
+use super::registryctl;
+
+/// The plan of a registry.
+pub type RegistryBlueprint = ComponentBlueprint<Registry>;
+
+/// The port of its pods, with TLS and without.
+const PORT: i32 = 5000;
+
+/// On the Deployment: the generation of the RegistryController whose settings its pods have. That object is ready when they run.
+pub const CONTROLLER_GENERATION: &str = "registryctl.goharbor.io/generation";
+
+impl Component for Registry {
+    const CONTROLLER: &'static str = "registry";
+    const BLUEPRINT: &'static str = "registry.goharbor.io";
+    const PART: catalogue::Component = catalogue::Component::Registry;
+
+    fn component(&self) -> &ComponentSpec {
+        &self.spec.component
+    }
+
+    fn requires(kinds: &mut Kinds) {
+        kinds.requires::<PersistentVolumeClaim>().requires::<RegistryController>();
+    }
+
+    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
+        let (site, spec, served) = (making.site, &self.spec, self.spec.served());
+        let mut trust = Trust::default();
+        let stored = stored(&spec.storage.driver, sources, &mut trust)?;
+        let input = input(spec, making.release, &stored, sources, &mut trust)?;
+        let rendered = file::render(&input, making.release, site.name());
+        let debug = input.http.debug.as_ref().map(|debug| i32::from(debug.port));
+        let container = Container {
+            name: "registry",
+            image: making.image.clone(),
+            command: None,
+            args: Some(vec!["serve".to_owned(), format!("{}/{}", file::CONFIG_DIR, file::CONFIG_KEY)]),
+            env: rendered.env.clone(),
+            env_from: Vec::new(),
+            ports: [Some(("api", PORT)), debug.map(|port| ("metrics", port))].into_iter().flatten().collect(),
+            mounts: vec![mount("registry-config", file::CONFIG_DIR)],
+            probes: Probes::of(Check::Http { path: "/", port: "api", served }),
+        };
+        let mut pod = Pod::of(container, &spec.component);
+        pod.grace = 120;
+        pod.volumes.push(configuration(site.name(), &rendered));
+        let pod = files(spec, pod, stored, sources, &mut trust)?;
+
+        let (pod, beside) = beside(self, making, pod, sources, &mut trust)?;
+        trust.add_all(sources, "spec.certificateRefs", &spec.certificate_refs);
+        let pod = pod.trusting(trust);
+
+        let mut ports = vec![service::Port { name: "api", number: served.service_port() }];
+        ports.extend(debug.map(|number| service::Port { name: "metrics", number }));
+        let mut front = service::service(site, site.name(), &ports);
+        if let Some(file::Debug { port, metrics_path: Some(path) }) = &input.http.debug {
+            front = service::scraped(front, i32::from(*port), path);
+        }
+        let exclusive = sources
+            .exclusive(spec.storage.driver.filesystem.iter().map(|filesystem| &filesystem.volume_source));
+        let open = [Some(PORT), debug, beside.as_ref().map(|beside| beside.port)];
+        let mut parts = Parts::new(site, rendered, pod, vec![front]);
+        parts.strategy = Strategy::chosen("spec.updateStrategyType", &spec.update_strategy_type, exclusive)?;
+        parts.policies = vec![policy::ingress(site, open.into_iter().flatten())];
+        if let Some(beside) = beside {
+            parts.services.push(beside.front);
+            parts.annotations = beside.annotations;
+            parts.configs.push(beside.config);
+        } else {
+            // Until it is there, what was made of it stays.
+            parts.configs.push(Config {
+                name: child_name(site.component(), registryctl::CONTROLLER),
+                data: BTreeMap::new(),
+            });
+        }
+        Ok(parts)
+    }
+}
+
+/// The file, from wherever it could be put.
+fn configuration(name: &str, rendered: &Rendered) -> k8s_openapi::api::core::v1::Volume {
+    if rendered.secret.contains_key(file::CONFIG_KEY) {
+        secret("registry-config", name, &[(file::CONFIG_KEY, file::CONFIG_KEY)])
+    } else {
+        config_map("registry-config", name)
+    }
+}
+
+/// All that the registry and its controller read as files.
+fn files(
+    spec: &RegistrySpec,
+    mut pod: Pod,
+    stored: Stored,
+    sources: &mut Sources<'_>,
+    trust: &mut Trust,
+) -> Result<Pod, DrawError> {
+    if let Some(authentication) = &spec.authentication {
+        if let Some(passwords) = &authentication.ht_passwd {
+            sources.files("spec.authentication.htPasswd.secretRef", &passwords.secret_ref, &["htpasswd"]);
+            let volume =
+                secret("authentication-htpasswd", &passwords.secret_ref, &[("htpasswd", "htpasswd")]);
+            pod = pod.with(volume, directory(file::HTPASSWD_PATH));
+        } else if let Some(token) = &authentication.token {
+            sources.files("spec.authentication.token.certificateRef", &token.certificate_ref, &["tls.crt"]);
+            let volume =
+                secret("authentication-certificate", &token.certificate_ref, &[("tls.crt", "tls.crt")]);
+            pod = pod.with(volume, directory(file::TOKEN_BUNDLE_PATH));
+        }
+    }
+    let schema1 = spec.compatibility.as_ref().and_then(|compatibility| compatibility.schema1.as_ref());
+    if let Some(name) = schema1.and_then(|schema1| schema1.certificate_ref.as_deref()) {
+        sources.files("spec.compatibility.schema1.certificateRef", name, &["tls.key"]);
+        let volume = secret("compatibility-schema1-certificate", name, &[("tls.key", "tls.key")]);
+        pod = pod.with(volume, directory(file::SCHEMA1_KEY_PATH));
+    }
+    for (volume, mount) in stored.volumes {
+        pod.volumes.push(volume);
+        if let Some((container, _)) = pod.containers.first_mut() {
+            container.mounts.push(mount);
+        }
+    }
+    let tls = spec.http.as_ref().and_then(|http| http.tls.as_ref());
+    if let Some(name) = certificate(sources, "spec.http.tls", tls)? {
+        pod = pod.with(secret("internal-certificates", name, &[]), file::SSL_DIR);
+        trust.add(sources, "spec.http.tls.certificateRef", name, "ca.crt");
+    }
+    Ok(pod)
+}
+
+fn directory(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(directory, _)| directory)
+}
+
+/// What comes of the controller beside the registry.
+struct Beside {
+    front: k8s_openapi::api::core::v1::Service,
+    config: Config,
+    port: i32,
+    annotations: BTreeMap<String, String>,
+}
+
+/// Adds the controller to the registry's pods. It opens the same storage, so it has all that the registry has.
+fn beside(
+    registry: &Registry,
+    making: &Making<'_>,
+    mut pod: Pod,
+    sources: &mut Sources<'_>,
+    trust: &mut Trust,
+) -> Result<(Pod, Option<Beside>), DrawError> {
+    let Some(controller) = sources.object::<RegistryController>(&registry.name_any()) else {
+        return Ok((pod, None));
+    };
+    let spec = &controller.spec;
+    let named =
+        |error: DrawError| DrawError::new(format!("RegistryController {}: {error}", controller.name_any()));
+    // Without a word of its own, it is of the registry's release.
+    let release = match (controller.annotations().get(version::ANNOTATION), &spec.component.image) {
+        (None, None) => making.release.clone(),
+        _ => version::release(&controller.metadata, &spec.component).map_err(named)?,
+    };
+    let part = catalogue::Component::RegistryController;
+    let image = version::image(&release, part, &spec.component, making.defaults).map_err(named)?;
+    let (served, own) = (spec.served(), "RegistryController spec");
+    let key = |sources: &mut Sources<'_>, field: &str, secret: &Option<String>| {
+        secret.as_ref().map(|secret| sources.key(&format!("{own}.authentication.{field}"), secret, "secret"))
+    };
+    let input = controller_file::RegistryController {
+        tls: is_tls(served),
+        log_level: spec.log_level().to_string(),
+        core_secret: key(sources, "coreSecretRef", &spec.authentication.core_secret_ref),
+        jobservice_secret: key(sources, "jobServiceSecretRef", &spec.authentication.job_service_secret_ref),
+        trace: wiring::trace(sources, registry.spec.trace.as_ref())?,
+    };
+    let rendered = controller_file::render(&input);
+    let name = child_name(making.site.component(), registryctl::CONTROLLER);
+    let (mut env, mut mounts): (Vec<Env>, Vec<_>) = pod
+        .containers
+        .first()
+        .map(|(registry, _)| (registry.env.clone(), registry.mounts.clone()))
+        .unwrap_or_default();
+    env.extend(rendered.env);
+    env.sort_by(|one, other| one.name.cmp(&other.name));
+    mounts.push(mount("registryctl-config", controller_file::CONFIG_DIR));
+    pod.volumes.push(config_map("registryctl-config", &name));
+    if let Some(secret_name) = certificate(sources, &format!("{own}.tls"), spec.tls.as_ref())? {
+        pod.volumes.push(secret("ctl-internal-certificates", secret_name, &[]));
+        mounts.push(mount("ctl-internal-certificates", controller_file::SSL_DIR));
+        trust.add(sources, &format!("{own}.tls.certificateRef"), secret_name, "ctl-ca.crt");
+    }
+    let port = served.scheme();
+    let container = Container {
+        name: registryctl::CONTROLLER,
+        image,
+        command: None,
+        args: None,
+        env,
+        env_from: Vec::new(),
+        ports: vec![(port, served.container_port())],
+        mounts,
+        probes: Probes::of(Check::Http { path: "/api/health", port, served }),
+    };
+    pod.containers.push((container, spec.component.clone()));
+    let beside = Beside {
+        front: service::service(making.site, &name, &[service::Port::served(served)]),
+        config: Config { name, data: rendered.config },
+        port: served.container_port(),
+        annotations: [(
+            CONTROLLER_GENERATION.to_owned(),
+            controller.metadata.generation.unwrap_or_default().to_string(),
+        )]
+        .into(),
+    };
+    Ok((pod, Some(beside)))
+}

@@ -1,0 +1,273 @@
+//! From the spec of a registry to what its file says.
+
+use std::time::Duration;
+
+use windlass::DrawError;
+
+use crate::api::registry::{RegistryHttp, RegistryMiddleware, RegistrySpec};
+use crate::api::registry_health::RegistryHealth;
+use crate::api::registry_storage::BlobDescriptorCache;
+use crate::catalogue::Release;
+use crate::config::registry as file;
+use crate::wiring;
+use crate::workload::{Sources, Trust, count, duration, port, seconds_of};
+
+use super::registry_storage::Stored;
+
+/// How long running uploads may go on when a pod stops: less than the pod has.
+const DRAIN: u64 = 60;
+
+pub(super) fn input(
+    spec: &RegistrySpec,
+    release: &Release,
+    stored: &Stored,
+    sources: &mut Sources<'_>,
+    trust: &mut Trust,
+) -> Result<file::Registry, DrawError> {
+    let usual = RegistryHttp::default();
+    let given = spec.http.as_ref().unwrap_or(&usual);
+    let storage = &spec.storage;
+    let in_redis =
+        storage.cache.as_ref().and_then(|cache| cache.blob_descriptor) == Some(BlobDescriptorCache::Redis);
+    let redis = redis(spec, release, sources, trust)?;
+    if in_redis && redis.is_none() {
+        let said = "spec.storage.cache.blobdescriptor: \"redis\", but spec.redis is missing: say where Redis is, or write inmemory";
+        return Err(DrawError::new(said));
+    }
+    let http_secret = given.secret_ref.as_deref();
+    let maintenance = storage.maintenance.as_ref();
+    Ok(file::Registry {
+        log: log(spec, sources),
+        http: http(given)?,
+        http_secret: http_secret
+            .map(|secret| sources.one_of("spec.http.secretRef", secret, &["REGISTRY_HTTP_SECRET", "secret"])),
+        reporting: spec
+            .reporting
+            .iter()
+            .map(|(name, secret)| (name.clone(), sources.options(&format!("spec.reporting.{name}"), secret)))
+            .collect(),
+        storage: stored.driver.clone(),
+        cache: if in_redis { file::Cache::Redis } else { file::Cache::InMemory },
+        // Harbor deletes nothing without.
+        delete: storage.delete.as_ref().is_none_or(|delete| delete.enabled),
+        redirect_disabled: storage.redirect.as_ref().is_some_and(|redirect| redirect.disable),
+        read_only: maintenance.and_then(|all| all.read_only.as_ref()).is_some_and(|given| given.enabled),
+        upload_purging: match maintenance
+            .and_then(|all| all.upload_purging.as_ref())
+            .filter(|given| given.enabled)
+        {
+            Some(purging) => Some(file::UploadPurging {
+                age: duration("spec.storage.maintenance.uploadPurging.age", &purging.age)?,
+                interval: duration("spec.storage.maintenance.uploadPurging.interval", &purging.interval)?,
+                dry_run: purging.dry_run,
+            }),
+            None => None,
+        },
+        middlewares: middlewares(spec, sources),
+        redis,
+        schema1: schema1(spec),
+        validation: validation(spec),
+        auth: auth(spec),
+        notifications: notifications(spec)?,
+        health: health(spec.health.as_ref())?,
+        outbound: wiring::outbound(spec.proxy.as_ref(), []),
+    })
+}
+
+fn log(spec: &RegistrySpec, sources: &mut Sources<'_>) -> file::Log {
+    let log = &spec.log;
+    let hooks = log.hooks.iter().enumerate().map(|(n, hook)| file::Hook {
+        kind: hook.kind.clone(),
+        levels: hook.levels.clone(),
+        options: sources.options(&format!("spec.log.hooks[{n}].optionsRef"), &hook.options_ref),
+    });
+    file::Log {
+        access_log_disabled: log.access_log.as_ref().is_some_and(|access| access.disabled),
+        level: log.level.to_string(),
+        formatter: log.formatter.to_string(),
+        fields: log.fields.clone(),
+        hooks: hooks.collect(),
+    }
+}
+
+fn http(given: &RegistryHttp) -> Result<file::Http, DrawError> {
+    let debug = given.debug.as_ref();
+    Ok(file::Http {
+        net: given.net.to_string(),
+        host: given.host.clone(),
+        prefix: given.prefix.clone(),
+        headers: given.headers.clone(),
+        http2_disabled: given.http2.as_ref().is_some_and(|http2| http2.disabled),
+        relative_urls: given.relative_urls,
+        drain_timeout: Some(seconds_of("spec.http.drainTimeout", given.drain_timeout.as_ref(), DRAIN)?),
+        tls: given.tls.is_some(),
+        debug: match debug {
+            Some(debug) => {
+                let prometheus = debug.prometheus.as_ref().filter(|prometheus| prometheus.enabled);
+                Some(file::Debug {
+                    port: port("spec.http.debug.port", debug.port)?,
+                    metrics_path: prometheus.map(|prometheus| prometheus.path.clone()),
+                })
+            }
+            None => None,
+        },
+    })
+}
+
+fn middlewares(spec: &RegistrySpec, sources: &mut Sources<'_>) -> file::Middlewares {
+    let Some(given) = &spec.middlewares else { return file::Middlewares::default() };
+    let mut all = |kind: &str, given: &[RegistryMiddleware]| {
+        let one = |(n, middleware): (usize, &RegistryMiddleware)| {
+            let field = format!("spec.middlewares.{kind}[{n}].optionsRef");
+            let options = middleware.options_ref.as_ref().map(|secret| sources.options(&field, secret));
+            file::Middleware { name: middleware.name.clone(), options: options.unwrap_or_default() }
+        };
+        given.iter().enumerate().map(one).collect::<Vec<_>>()
+    };
+    file::Middlewares {
+        registry: all("registry", &given.registry),
+        repository: all("repository", &given.repository),
+        storage: all("storage", &given.storage),
+    }
+}
+
+fn redis(
+    spec: &RegistrySpec,
+    release: &Release,
+    sources: &mut Sources<'_>,
+    trust: &mut Trust,
+) -> Result<Option<file::RegistryRedis>, DrawError> {
+    let Some(given) = &spec.redis else { return Ok(None) };
+    let server = wiring::redis(sources, trust, "spec.redis", &given.connection.server, release)?;
+    let database = wiring::redis_database("spec.redis", given.connection.database)?;
+    let mut redis = file::RegistryRedis::new(server, database);
+    let times = [
+        ("spec.redis.dialTimeout", &given.dial_timeout, &mut redis.dial_timeout),
+        ("spec.redis.readTimeout", &given.read_timeout, &mut redis.read_timeout),
+        ("spec.redis.writeTimeout", &given.write_timeout, &mut redis.write_timeout),
+    ];
+    for (field, said, time) in times {
+        if let Some(said) = said {
+            *time = duration(field, said)?;
+        }
+    }
+    if let Some(pool) = &given.pool {
+        redis.idle_timeout = duration("spec.redis.pool.idleTimeout", &pool.idle_timeout)?;
+        redis.max_active = count(pool.max_active);
+        redis.max_idle = count(pool.max_idle);
+    }
+    Ok(Some(redis))
+}
+
+fn schema1(spec: &RegistrySpec) -> file::Schema1 {
+    let schema1 = spec.compatibility.as_ref().and_then(|compatibility| compatibility.schema1.as_ref());
+    schema1.map_or(file::Schema1::default(), |schema1| file::Schema1 {
+        enabled: schema1.enabled,
+        key: schema1.certificate_ref.is_some(),
+    })
+}
+
+fn validation(spec: &RegistrySpec) -> file::Validation {
+    let Some(given) = &spec.validation else { return file::Validation::default() };
+    let urls = given.manifests.as_ref().and_then(|manifests| manifests.urls.as_ref());
+    file::Validation {
+        disabled: given.disabled.unwrap_or(false),
+        allow: urls.map(|urls| urls.allow.clone()).unwrap_or_default(),
+        deny: urls.map(|urls| urls.deny.clone()).unwrap_or_default(),
+    }
+}
+
+fn auth(spec: &RegistrySpec) -> Option<file::Auth> {
+    let given = spec.authentication.as_ref()?;
+    if let Some(passwords) = &given.ht_passwd {
+        return Some(file::Auth::Htpasswd { realm: passwords.realm.clone() });
+    }
+    if let Some(token) = &given.token {
+        return Some(file::Auth::Token {
+            realm: token.realm.clone(),
+            service: token.service.clone(),
+            issuer: token.issuer.clone(),
+            autoredirect: token.autoredirect.unwrap_or(false),
+        });
+    }
+    let silly = given.silly.as_ref()?;
+    Some(file::Auth::Silly { realm: silly.realm.clone(), service: silly.service.clone() })
+}
+
+fn notifications(spec: &RegistrySpec) -> Result<file::Notifications, DrawError> {
+    let Some(given) = &spec.notifications else {
+        return Ok(file::Notifications { include_references: true, endpoints: Vec::new() });
+    };
+    let endpoint = |(n, endpoint): (usize, &crate::api::registry_health::NotificationEndpoint)| {
+        let field = |name: &str| format!("spec.notifications.endpoints[{n}].{name}");
+        let ignore = endpoint.ignore.clone().unwrap_or_default();
+        Ok(file::Endpoint {
+            name: endpoint.name.clone(),
+            disabled: endpoint.disabled,
+            url: endpoint.url.clone(),
+            headers: endpoint.headers.clone(),
+            timeout: duration(&field("timeout"), &endpoint.timeout)?,
+            threshold: count(endpoint.threshold),
+            backoff: duration(&field("backoff"), &endpoint.backoff)?,
+            ignored_media_types: endpoint.ignored_media_types.clone(),
+            ignore_media_types: ignore.media_types,
+            ignore_actions: ignore.actions,
+        })
+    };
+    Ok(file::Notifications {
+        include_references: given.events.as_ref().is_none_or(|events| events.include_references),
+        endpoints: given.endpoints.iter().enumerate().map(endpoint).collect::<Result<_, DrawError>>()?,
+    })
+}
+
+fn health(given: Option<&RegistryHealth>) -> Result<file::Health, DrawError> {
+    let usual = file::HealthCheck { interval: Duration::from_secs(5), threshold: 3 };
+    let Some(given) = given else {
+        return Ok(file::Health {
+            storage: Some(usual),
+            files: Vec::new(),
+            http: Vec::new(),
+            tcp: Vec::new(),
+        });
+    };
+    let storage = match &given.storage_driver {
+        None => Some(usual),
+        Some(check) if check.enabled => Some(file::HealthCheck {
+            interval: duration("spec.health.storageDriver.interval", &check.interval)?,
+            threshold: count(check.threshold),
+        }),
+        Some(_) => None,
+    };
+    let files = given
+        .file
+        .iter()
+        .map(|check| Ok((check.path.clone(), duration("spec.health.file.interval", &check.interval)?)));
+    let http = given.http.iter().map(|check| {
+        Ok(file::HttpCheck {
+            uri: check.uri.clone(),
+            headers: check.headers.clone(),
+            status: count(check.status_code),
+            timeout: duration("spec.health.http.timeout", &check.timeout)?,
+            check: file::HealthCheck {
+                interval: duration("spec.health.http.interval", &check.interval)?,
+                threshold: count(check.threshold),
+            },
+        })
+    });
+    let tcp = given.tcp.iter().map(|check| {
+        Ok(file::TcpCheck {
+            address: check.address.clone(),
+            timeout: duration("spec.health.tcp.timeout", &check.timeout)?,
+            check: file::HealthCheck {
+                interval: duration("spec.health.tcp.interval", &check.interval)?,
+                threshold: count(check.threshold),
+            },
+        })
+    });
+    Ok(file::Health {
+        storage,
+        files: files.collect::<Result<_, DrawError>>()?,
+        http: http.collect::<Result<_, DrawError>>()?,
+        tcp: tcp.collect::<Result<_, DrawError>>()?,
+    })
+}

@@ -1,0 +1,64 @@
+//! The registry's controller. It has no pods of its own: the [registry](super::registry) runs it, with its Service and its
+//! configuration. Here is only said whether it does.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::ResourceExt as _;
+use serde_json::Value;
+use windlass::readiness::{Readiness, deployment};
+use windlass::{Blueprint, DrawError, Inputs, Kinds, Plan, Resolved, Seen};
+
+use crate::api::registryctl::RegistryController;
+use crate::workload::{child_name, status};
+
+use super::registry::CONTROLLER_GENERATION;
+
+/// Its controller, in names: of its Service, its configuration, and its container.
+pub const CONTROLLER: &str = "registryctl";
+
+/// Ready when the registry's pods run the controller as its spec has it.
+#[derive(Clone, Copy, Debug)]
+pub struct RegistryControllerBlueprint;
+
+impl Blueprint for RegistryControllerBlueprint {
+    type Owner = RegistryController;
+    const NAME: &'static str = "registryctl.goharbor.io";
+    const FINALIZES: bool = false;
+
+    fn kinds(&self, kinds: &mut Kinds) {
+        kinds.requires::<Deployment>();
+    }
+
+    fn inputs(&self, owner: &RegistryController, inputs: &mut Inputs) {
+        inputs.read_object::<Deployment>(workload(owner));
+    }
+
+    fn draw(&self, owner: &RegistryController, given: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
+        let (name, registry) = (owner.name_any(), &owner.spec.registry_ref);
+        if name != *registry {
+            return Err(DrawError::new(format!(
+                "spec.registryRef: {registry:?} is another name than this object's, {name:?}, and a Registry runs the \
+                 controller of its own name only: give both one name"
+            )));
+        }
+        let workload = workload(owner);
+        let Some(found) = given.object::<Deployment>(&workload) else { return Ok(()) };
+        let generation = owner.metadata.generation.unwrap_or_default().to_string();
+        let runs = found.annotations().get(CONTROLLER_GENERATION).is_some_and(|runs| *runs == generation);
+        let rolled = given.live::<Deployment, _>(&workload, deployment);
+        let why = match (runs, rolled) {
+            (true, Some(Readiness::Ready)) => return Ok(()),
+            (true, Some(Readiness::Waiting(why) | Readiness::Failed(why))) => why,
+            _ => format!("Registry {registry} does not run this spec yet"),
+        };
+        plan.pending::<Deployment>(format!("{workload} (of Registry {registry})"), why);
+        Ok(())
+    }
+
+    fn status(&self, _: &RegistryController, seen: &Seen<'_>) -> Option<Value> {
+        Some(status(CONTROLLER, seen, None))
+    }
+}
+
+fn workload(owner: &RegistryController) -> String {
+    child_name(&owner.spec.registry_ref, "registry")
+}

@@ -1,0 +1,167 @@
+//! Trivy: it looks for known holes.
+
+use k8s_openapi::api::core::v1::{ConfigMapEnvSource, EnvFromSource, PersistentVolumeClaim, SecretEnvSource};
+use windlass::{DrawError, Kinds};
+
+use crate::api::component::ComponentSpec;
+use crate::api::trivy::{Trivy, TrivyJobs, TrivyPool, TrivySpec};
+use crate::catalogue::{self, Release};
+use crate::config::outbound::Outbound;
+use crate::config::trivy as file;
+use crate::wiring::{self, certificate, is_tls};
+use crate::workload::{
+    Check, Component, ComponentBlueprint, Container, Making, Parts, Pod, Probes, Sources, Strategy, Trust,
+    at_field, count, duration, mount_part, policy, secret, service,
+};
+
+/// The plan of Trivy.
+pub type TrivyBlueprint = ComponentBlueprint<Trivy>;
+
+/// Where the authorities of those who may ask are.
+const CLIENTS_DIR: &str = "/etc/harbor/client-certificates";
+
+impl Component for Trivy {
+    const CONTROLLER: &'static str = "trivy";
+    const BLUEPRINT: &'static str = "trivy.goharbor.io";
+    const PART: catalogue::Component = catalogue::Component::Trivy;
+
+    fn component(&self) -> &ComponentSpec {
+        &self.spec.component
+    }
+
+    fn requires(kinds: &mut Kinds) {
+        kinds.requires::<PersistentVolumeClaim>();
+    }
+
+    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
+        let (site, spec, served) = (making.site, &self.spec, self.spec.served());
+        let mut trust = Trust::default();
+        let input = input(spec, making.release, sources, &mut trust)?;
+        let rendered = file::render(&input, making.release, site.name());
+        let port = served.scheme();
+        let check = |path| Check::Http { path, port, served };
+        let config = ConfigMapEnvSource { name: site.name().to_owned(), optional: None };
+        let own = SecretEnvSource { name: site.name().to_owned(), optional: None };
+        let (cache, reports) = (&spec.storage.cache, &spec.storage.reports);
+        let container = Container {
+            name: "trivy",
+            image: making.image.clone(),
+            command: None,
+            args: None,
+            env: rendered.env.clone(),
+            env_from: vec![
+                EnvFromSource { config_map_ref: Some(config), ..EnvFromSource::default() },
+                EnvFromSource { secret_ref: Some(own), ..EnvFromSource::default() },
+            ],
+            ports: vec![(port, served.container_port())],
+            mounts: vec![
+                mount_part("reports", file::REPORTS_DIR, reports.prefix.as_deref()),
+                mount_part("cache", file::CACHE_DIR, cache.prefix.as_deref()),
+            ],
+            probes: Probes {
+                live: check("/probe/healthy"),
+                ready: check("/probe/ready"),
+                ..Probes::of(check("/probe/healthy"))
+            },
+        };
+        let mut pod = Pod::of(container, &spec.component);
+        for (name, volume) in [("reports", reports), ("cache", cache)] {
+            let field = format!("spec.storage.{name}.volumeSource");
+            pod.volumes.push(volume.volume_source.volume(name).map_err(|error| at_field(&field, &error))?);
+        }
+        if let Some(name) = certificate(sources, "spec.server.tls", spec.server.tls.as_ref())? {
+            // The image finds the authority of the others here, beside its own certificate.
+            pod = pod.with(secret("internal-certificates", name, &[]), file::SSL_DIR);
+        }
+        for (n, name) in spec.server.client_certificate_authority_refs.iter().enumerate() {
+            sources.files("spec.server.clientCertificateAuthorityRefs", name, &["ca.crt"]);
+            let volume = secret(&format!("client-certificates-{n}"), name, &[("ca.crt", "ca.crt")]);
+            pod = pod.with(volume, &format!("{CLIENTS_DIR}/{n}"));
+        }
+        for (n, name) in spec.server.token_service_certificate_authority_refs.iter().enumerate() {
+            let field = "spec.server.tokenServiceCertificateAuthorityRefs";
+            trust.add_if_there(sources, field, name, format!("{n}-ca.crt"));
+        }
+        trust.add_all(sources, "spec.certificateRefs", &spec.certificate_refs);
+        let pod = pod.trusting(trust);
+        let exclusive = sources.exclusive([&cache.volume_source, &reports.volume_source]);
+        let front = service::service(site, site.name(), &[service::Port::served(served)]);
+        Ok(Parts {
+            strategy: if exclusive { Strategy::Recreate } else { Strategy::Rolling },
+            policies: vec![policy::ingress(site, [served.container_port()])],
+            ..Parts::new(site, rendered, pod, vec![front])
+        })
+    }
+}
+
+fn input(
+    spec: &TrivySpec,
+    release: &Release,
+    sources: &mut Sources<'_>,
+    trust: &mut Trust,
+) -> Result<file::Trivy, DrawError> {
+    let server = &spec.server;
+    let clients = 0..server.client_certificate_authority_refs.len();
+    let update = spec.update.as_ref();
+    let token = update.and_then(|update| update.github_token_ref.as_ref());
+    Ok(file::Trivy {
+        tls: is_tls(spec.served()),
+        client_authorities: clients.map(|n| format!("{CLIENTS_DIR}/{n}/ca.crt")).collect(),
+        log_level: spec.log.level.to_string(),
+        debug_mode: server.debug_mode,
+        read_timeout: duration("spec.server.readTimeout", &server.read_timeout)?,
+        write_timeout: duration("spec.server.writeTimeout", &server.write_timeout)?,
+        idle_timeout: duration("spec.server.idleTimeout", &server.idle_timeout)?,
+        vulnerability_types: spec.vulnerability_types.clone(),
+        severities: spec.severities.clone(),
+        ignore_unfixed: server.ignore_unfixed,
+        skip_update: update.is_some_and(|update| update.skip),
+        offline_scan: spec.offline_scan,
+        insecure: server.insecure,
+        timeout: duration("spec.timeout", &spec.timeout)?,
+        db_repository: None,
+        java_db_repository: None,
+        github_token: token.map(|secret| sources.key("spec.update.githubTokenRef", secret, "github-token")),
+        redis: redis(spec, release, sources, trust)?,
+        outbound: outbound(spec),
+    })
+}
+
+/// `spec.proxy` is newer than `spec.server.proxy`, and wins.
+fn outbound(spec: &TrivySpec) -> Outbound {
+    match (&spec.proxy, &spec.server.proxy) {
+        (None, Some(old)) => {
+            let url = Some(old.url.clone());
+            Outbound { http: url.clone(), https: url, without: old.no_proxy.clone() }
+        }
+        (proxy, _) => wiring::outbound(proxy.as_ref(), []),
+    }
+}
+
+fn redis(
+    spec: &TrivySpec,
+    release: &Release,
+    sources: &mut Sources<'_>,
+    trust: &mut Trust,
+) -> Result<file::TrivyRedis, DrawError> {
+    let field = "spec.redis";
+    let Some(redis) = &spec.redis else {
+        return Err(DrawError::new(format!("{field} is missing: say where the Redis of the queue is")));
+    };
+    let (usual_jobs, usual_pool) = (TrivyJobs::default(), TrivyPool::default());
+    let (jobs, pool) =
+        (redis.jobs.as_ref().unwrap_or(&usual_jobs), redis.pool.as_ref().unwrap_or(&usual_pool));
+    Ok(file::TrivyRedis {
+        server: wiring::redis(sources, trust, field, &redis.connection.server, release)?,
+        database: wiring::redis_database(field, redis.connection.database)?,
+        store_namespace: redis.namespace.clone(),
+        queue_namespace: jobs.namespace.clone(),
+        scan_job_ttl: duration("spec.redis.jobs.scanTTL", &jobs.scan_ttl)?,
+        idle_timeout: duration("spec.redis.pool.idleTimeout", &pool.idle_timeout)?,
+        connection_timeout: duration("spec.redis.pool.connectionTimeout", &pool.connection_timeout)?,
+        read_timeout: duration("spec.redis.pool.readTimeout", &pool.read_timeout)?,
+        write_timeout: duration("spec.redis.pool.writeTimeout", &pool.write_timeout)?,
+        max_active: count(pool.max_active),
+        max_idle: count(pool.max_idle),
+    })
+}

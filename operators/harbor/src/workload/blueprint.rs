@@ -1,0 +1,233 @@
+//! From the parts of a component to its plan: one blueprint for all of them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::ResourceExt as _;
+use kube::api::ObjectMeta;
+use serde_json::{Value, json};
+use windlass::{Blueprint, DrawError, Inputs, Kinds, OwnerKind, Plan, Planned, Resolved, Seen};
+
+use crate::api::component::ComponentSpec;
+use crate::api::status::condition::IN_PROGRESS;
+use crate::catalogue;
+use crate::config::{Confidential, Rendered};
+
+use super::{Pod, Site, Sources, Strategy, deployment, disruption, policy, version};
+
+/// What holds for every component, unless it says otherwise.
+#[derive(Clone, Debug, Default)]
+pub struct Defaults {
+    /// What stands before the names of images; `goharbor` if nothing is said.
+    pub image_repository: Option<String>,
+    /// What stands after their tags.
+    pub image_tag_suffix: Option<String>,
+    /// Whether components have NetworkPolicies.
+    pub network_policies: bool,
+}
+
+/// A ConfigMap of a component.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Its name.
+    pub name: String,
+    /// What is in it; nothing if there is to be none.
+    pub data: BTreeMap<String, String>,
+}
+
+/// The Secret of a component.
+#[derive(Clone)]
+pub struct Vault {
+    /// Its name.
+    pub name: String,
+    /// What is in it; nothing if there is to be none.
+    pub data: BTreeMap<String, Confidential>,
+}
+
+/// What a component is made of.
+pub struct Parts {
+    /// The Services in front of it.
+    pub services: Vec<Service>,
+    /// Its configuration.
+    pub configs: Vec<Config>,
+    /// What of its configuration is secret.
+    pub secret: Option<Vault>,
+    /// What runs.
+    pub pod: Pod,
+    /// How pods are replaced.
+    pub strategy: Strategy,
+    /// Annotations of the Deployment itself: a change of them replaces no pods.
+    pub annotations: BTreeMap<String, String>,
+    /// The policies, where they are wanted.
+    pub policies: Vec<NetworkPolicy>,
+}
+
+impl Parts {
+    /// With configuration and Secret under the name of the site, and nothing more to say.
+    pub fn new(site: &Site, rendered: Rendered, pod: Pod, services: Vec<Service>) -> Self {
+        Self {
+            services,
+            configs: vec![Config { name: site.name().to_owned(), data: rendered.config }],
+            secret: Some(Vault { name: site.name().to_owned(), data: rendered.secret }),
+            pod,
+            strategy: Strategy::default(),
+            annotations: BTreeMap::new(),
+            policies: Vec::new(),
+        }
+    }
+}
+
+/// A kind whose objects are run as pods of their own.
+pub trait Component: OwnerKind<Scope = k8s_openapi::NamespaceResourceScope> {
+    /// The controller, in names and labels: `core`.
+    const CONTROLLER: &'static str;
+    /// The name of its blueprint, for ever.
+    const BLUEPRINT: &'static str;
+    /// What the catalogue calls it.
+    const PART: catalogue::Component;
+
+    /// How its pods are run.
+    fn component(&self) -> &ComponentSpec;
+
+    /// What kinds it takes from, beside Secrets.
+    fn requires(kinds: &mut Kinds) {
+        let _ = kinds;
+    }
+
+    /// What it is made of. Also called to learn which [`Sources`] it takes from.
+    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError>;
+}
+
+/// What a component is made with.
+pub struct Making<'a> {
+    /// Where it is.
+    pub site: &'a Site,
+    /// Of which Harbor it is.
+    pub release: &'a catalogue::Release,
+    /// Its image.
+    pub image: String,
+    /// What holds for every component.
+    pub defaults: &'a Defaults,
+}
+
+/// The plan of a component: its Services, its configuration, and a Deployment that comes after all that its pods read.
+pub struct ComponentBlueprint<C> {
+    defaults: Defaults,
+    component: PhantomData<fn() -> C>,
+}
+
+impl<C> ComponentBlueprint<C> {
+    /// With these defaults.
+    pub fn new(defaults: Defaults) -> Self {
+        Self { defaults, component: PhantomData }
+    }
+}
+
+impl<C> Clone for ComponentBlueprint<C> {
+    fn clone(&self) -> Self {
+        Self::new(self.defaults.clone())
+    }
+}
+
+impl<C: Component> fmt::Debug for ComponentBlueprint<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ComponentBlueprint({})", C::CONTROLLER)
+    }
+}
+
+/// The children of an object are here.
+pub(crate) fn site_of<C: Component>(owner: &C) -> Site {
+    Site::new(C::CONTROLLER, &owner.name_any(), &owner.namespace().unwrap_or_default())
+}
+
+impl<C: Component> ComponentBlueprint<C> {
+    fn parts(&self, owner: &C, site: &Site, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
+        let release = &version::release(owner.meta(), owner.component())?;
+        let image = version::image(release, C::PART, owner.component(), &self.defaults)?;
+        owner.parts(&Making { site, release, image, defaults: &self.defaults }, sources)
+    }
+}
+
+impl<C: Component> Blueprint for ComponentBlueprint<C> {
+    type Owner = C;
+    const NAME: &'static str = C::BLUEPRINT;
+    const FINALIZES: bool = false; // the garbage collector takes it all along, in any order
+
+    fn kinds(&self, kinds: &mut Kinds) {
+        kinds.owns::<Service>().owns::<ConfigMap>().owns::<Secret>().owns::<Deployment>();
+        kinds.owns::<NetworkPolicy>().owns::<PodDisruptionBudget>().requires::<Secret>();
+        C::requires(kinds);
+    }
+
+    fn inputs(&self, owner: &C, inputs: &mut Inputs) {
+        // What is wrong with it is said when it is drawn.
+        let _ = self.parts(owner, &site_of(owner), &mut Sources::asked(inputs));
+    }
+
+    fn further_inputs(&self, owner: &C, given: &Resolved, inputs: &mut Inputs) {
+        let _ = self.parts(owner, &site_of(owner), &mut Sources::asked_with(inputs, given));
+    }
+
+    fn draw(&self, owner: &C, given: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
+        let (site, component) = (&site_of(owner), owner.component());
+        let mut sources = Sources::given(given);
+        let parts = self.parts(owner, site, &mut sources)?;
+        for service in parts.services {
+            plan.add(service);
+        }
+        for rule in parts.policies {
+            plan.add(rule).when(policy::wanted(owner.meta(), self.defaults.network_policies));
+        }
+        plan.add(disruption::budget(site)).when(component.replicas() > 1);
+        let mut deployment = deployment(site, component, parts.pod, parts.strategy)?;
+        deployment.annotations_mut().extend(parts.annotations);
+        match sources.finish() {
+            Ok(mut before) => {
+                let configs = parts.configs.into_iter().filter(|config| !config.data.is_empty());
+                before.extend(configs.map(|config| plan.add(config_map(site, config))));
+                let secret = parts.secret.filter(|vault| !vault.data.is_empty());
+                before.extend(secret.map(|vault| plan.add(secret_of(site, vault))));
+                plan.add(deployment).after(&before);
+            }
+            Err(missing) => {
+                let configs =
+                    parts.configs.iter().map(|config| plan.pending::<ConfigMap>(&config.name, &*missing));
+                let before: Vec<Planned> = configs.collect();
+                let secret = parts.secret.map(|vault| plan.pending::<Secret>(&vault.name, &*missing));
+                plan.pending::<Deployment>(site.name(), missing).after(before.iter().chain(&secret));
+            }
+        }
+        Ok(())
+    }
+
+    fn status(&self, owner: &C, seen: &Seen<'_>) -> Option<Value> {
+        let replicas = seen.live::<Deployment, _>(site_of(owner).name(), |live| live.status.replicas);
+        Some(status(C::CONTROLLER, seen, Some(replicas.flatten().unwrap_or(0))))
+    }
+}
+
+/// What those who knew the first operator of these kinds look for in a status: a component is ready where neither `InProgress` nor
+/// `Failed` is true.
+pub(crate) fn status(controller: &str, seen: &Seen<'_>, replicas: Option<i64>) -> Value {
+    json!({
+        "operator": {"controllerName": controller, "controllerVersion": env!("CARGO_PKG_VERSION")},
+        "replicas": replicas,
+        "conditions": [{"type": IN_PROGRESS, "status": if seen.is_ready() { "False" } else { "True" }}],
+    })
+}
+
+fn config_map(site: &Site, config: Config) -> ConfigMap {
+    ConfigMap { metadata: site.metadata(config.name), data: Some(config.data), ..ConfigMap::default() }
+}
+
+fn secret_of(site: &Site, vault: Vault) -> Secret {
+    let metadata: ObjectMeta = site.metadata(vault.name);
+    let data = vault.data.into_iter().map(|(key, value)| (key, ByteString(value.into_bytes()))).collect();
+    Secret { metadata, data: Some(data), type_: Some("Opaque".to_owned()), ..Secret::default() }
+}

@@ -1,0 +1,83 @@
+//! The Deployment of a component.
+
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy};
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::api::ObjectMeta;
+use windlass::DrawError;
+
+use crate::api::component::ComponentSpec;
+
+use super::{Pod, Site};
+
+/// How pods are replaced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strategy {
+    /// New ones first.
+    #[default]
+    Rolling,
+    /// The old ones first, where both cannot have their volumes at the same time.
+    Recreate,
+}
+
+impl Strategy {
+    /// What a user asks for, unless claims can be used by one pod only: a new pod would wait for ever for the old one to go.
+    pub fn chosen(field: &str, asked: &str, exclusive: bool) -> Result<Self, DrawError> {
+        match asked {
+            "RollingUpdate" | "" if !exclusive => Ok(Self::Rolling),
+            "RollingUpdate" | "Recreate" | "" => Ok(Self::Recreate),
+            other => Err(DrawError::new(format!(
+                "{field}: {other:?} is no strategy: write RollingUpdate or Recreate"
+            ))),
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Rolling => "RollingUpdate",
+            Self::Recreate => "Recreate",
+        }
+    }
+}
+
+/// The Deployment of a component. Its pods carry nothing that changes with the operator's version.
+pub fn deployment(
+    site: &Site,
+    component: &ComponentSpec,
+    pod: Pod,
+    strategy: Strategy,
+) -> Result<Deployment, DrawError> {
+    let selector = site.selector();
+    let mut labels = component.template_labels.clone();
+    labels.extend(selector.clone());
+    let metadata = ObjectMeta {
+        labels: Some(labels),
+        annotations: Some(component.template_annotations.clone()).filter(|all| !all.is_empty()),
+        ..ObjectMeta::default()
+    };
+    let spec = DeploymentSpec {
+        replicas: Some(component.replicas()),
+        selector: LabelSelector { match_labels: Some(selector), match_expressions: None },
+        strategy: Some(DeploymentStrategy {
+            type_: Some(strategy.as_str().to_owned()),
+            rolling_update: None,
+        }),
+        template: PodTemplateSpec { metadata: Some(metadata), spec: Some(pod.spec(component)?) },
+        ..DeploymentSpec::default()
+    };
+    Ok(Deployment { metadata: site.metadata(site.name()), spec: Some(spec), status: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_volume_for_one_pod_is_left_before_it_is_taken() {
+        let chosen = |asked, exclusive| Strategy::chosen("spec.updateStrategyType", asked, exclusive).ok();
+        assert_eq!(chosen("RollingUpdate", false), Some(Strategy::Rolling));
+        assert_eq!(chosen("RollingUpdate", true), Some(Strategy::Recreate));
+        assert_eq!(chosen("Recreate", false), Some(Strategy::Recreate));
+        assert_eq!(chosen("Sometimes", false), None);
+    }
+}

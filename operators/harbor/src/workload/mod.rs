@@ -1,0 +1,33 @@
+//! What all components have in common: how the spec of one becomes objects.
+//!
+//! Promises, for every component alike: names, selectors and ports that never change; pods that pass the restricted level of pod
+//! security, are probed, and stop gracefully; that pods are replaced when a Secret or ConfigMap they read changes, and for no
+//! release of this operator; that whatever is missing is waited for, by name.
+//!
+//! One file is one concept: [`Site`] says what things are called, [`version`] which Harbor is meant, [`Sources`] what Secrets give,
+//! [`Pod`] what runs, [`service`], [`policy`] and [`disruption`] what stands around it, and [`Parts`] what a component gives the
+//! [`ComponentBlueprint`] that makes a plan of it all. No file here knows a particular component.
+
+mod blueprint;
+mod convert;
+mod deployment;
+pub mod disruption;
+mod pod;
+pub mod policy;
+mod probe;
+pub mod service;
+mod site;
+mod sources;
+mod trust;
+pub mod version;
+
+pub(crate) use blueprint::status;
+pub use blueprint::{Component, ComponentBlueprint, Config, Defaults, Making, Parts, Vault};
+pub(crate) use convert::{count, duration, host, hosts, port, seconds_of};
+pub use deployment::{Strategy, deployment};
+pub use pod::{Container, Pod, USER};
+pub(crate) use pod::{at_field, config_map, empty, mount, mount_part, secret, secret_if_there};
+pub use probe::{Check, Probes};
+pub use site::{Site, child_name};
+pub use sources::Sources;
+pub use trust::Trust;

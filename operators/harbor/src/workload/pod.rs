@@ -1,0 +1,251 @@
+//! What runs: containers, and the volumes they share.
+
+use k8s_openapi::api::core::v1::{
+    Capabilities, ConfigMapVolumeSource, Container as KubeContainer, ContainerPort, EmptyDirVolumeSource,
+    EnvFromSource, EnvVar, ExecAction, KeyToPath, Lifecycle, LifecycleHandler, PodSecurityContext, PodSpec,
+    SeccompProfile, SecretVolumeSource, SecurityContext, Volume, VolumeMount,
+};
+use windlass::DrawError;
+
+use crate::api::component::ComponentSpec;
+use crate::config::Env;
+
+use super::{Probes, Trust};
+
+/// The user and group that all of Harbor's images run as. They name it by a word, which cannot be checked for not being root.
+pub const USER: i64 = 10_000;
+
+/// How long a pod that goes still serves, while others learn that it does.
+const LAST_CALL: &str = "5";
+
+/// A container of a component.
+#[derive(Clone, Debug)]
+pub struct Container {
+    /// Its name.
+    pub name: &'static str,
+    /// Its image.
+    pub image: String,
+    /// What it runs, where that is not what the image says.
+    pub command: Option<Vec<String>>,
+    /// Arguments of it.
+    pub args: Option<Vec<String>>,
+    /// Its environment.
+    pub env: Vec<Env>,
+    /// Whole ConfigMaps and Secrets that come into its environment.
+    pub env_from: Vec<EnvFromSource>,
+    /// Its ports, by name.
+    pub ports: Vec<(&'static str, i32)>,
+    /// What is mounted where.
+    pub mounts: Vec<VolumeMount>,
+    /// How it is probed.
+    pub probes: Probes,
+}
+
+/// What runs.
+#[derive(Clone, Debug)]
+pub struct Pod {
+    /// The containers; the first is the component itself.
+    pub containers: Vec<(Container, ComponentSpec)>,
+    /// The volumes.
+    pub volumes: Vec<Volume>,
+    /// How many seconds it has to stop.
+    pub grace: i64,
+}
+
+impl Pod {
+    /// A pod of one container.
+    pub fn of(container: Container, spec: &ComponentSpec) -> Self {
+        Self { containers: vec![(container, spec.clone())], volumes: Vec::new(), grace: 60 }
+    }
+
+    /// Mounts a volume into the first container.
+    pub fn with(mut self, volume: Volume, path: &str) -> Self {
+        self.mount(&volume, path);
+        self.volumes.push(volume);
+        self
+    }
+
+    /// Mounts authorities into all containers.
+    pub fn trusting(mut self, trust: Trust) -> Self {
+        if let Some((volume, mount)) = trust.volume() {
+            self.volumes.push(volume);
+            for (container, _) in &mut self.containers {
+                container.mounts.push(mount.clone());
+            }
+        }
+        self
+    }
+
+    fn mount(&mut self, volume: &Volume, path: &str) {
+        if let Some((container, _)) = self.containers.first_mut() {
+            container.mounts.push(mount(&volume.name, path));
+        }
+    }
+
+    /// As Kubernetes has it. Of the component itself come the options of the pod, and what is added to its containers.
+    pub(super) fn spec(self, component: &ComponentSpec) -> Result<PodSpec, DrawError> {
+        let mut volumes = self.volumes;
+        for (at, volume) in component.extra_volumes.iter().enumerate() {
+            volumes
+                .push(volume.typed().map_err(|error| at_field(&format!("spec.extraVolumes[{at}]"), &error))?);
+        }
+        let containers = self
+            .containers
+            .into_iter()
+            .map(|(container, spec)| container.spec(&spec))
+            .collect::<Result<_, _>>()?;
+        Ok(PodSpec {
+            containers,
+            volumes: some(volumes),
+            termination_grace_period_seconds: Some(self.grace),
+            // A Service called `harbor` or `registry` would otherwise set variables that Harbor reads.
+            enable_service_links: Some(false),
+            automount_service_account_token: Some(false),
+            service_account_name: component.service_account_name.clone(),
+            security_context: Some(PodSecurityContext {
+                run_as_non_root: Some(true),
+                run_as_user: Some(USER),
+                run_as_group: Some(USER),
+                fs_group: Some(USER),
+                fs_group_change_policy: Some("OnRootMismatch".to_owned()),
+                seccomp_profile: Some(SeccompProfile {
+                    type_: "RuntimeDefault".to_owned(),
+                    localhost_profile: None,
+                }),
+                ..PodSecurityContext::default()
+            }),
+            image_pull_secrets: some(component.image_pull_secrets.clone()),
+            node_selector: Some(component.node_selector.clone()).filter(|labels| !labels.is_empty()),
+            tolerations: some(typed("spec.tolerations", &component.tolerations)?),
+            affinity: match &component.affinity {
+                Some(affinity) => Some(affinity.typed().map_err(|error| at_field("spec.affinity", &error))?),
+                None => None,
+            },
+            topology_spread_constraints: some(typed(
+                "spec.topologySpreadConstraints",
+                &component.topology_spread_constraints,
+            )?),
+            priority_class_name: component.priority_class_name.clone(),
+            ..PodSpec::default()
+        })
+    }
+}
+
+impl Container {
+    fn spec(self, spec: &ComponentSpec) -> Result<KubeContainer, DrawError> {
+        let mut env: Vec<EnvVar> = self.env.into_iter().map(EnvVar::from).collect();
+        for extra in typed("spec.extraEnv", &spec.extra_env)? {
+            let name: &str = &extra.name;
+            if env.iter().any(|ours| ours.name == name) {
+                return Err(DrawError::new(format!(
+                    "spec.extraEnv: {name:?} is set by the operator: remove it, and change the field of the spec that it stands for"
+                )));
+            }
+            env.push(extra);
+        }
+        let mut mounts = self.mounts;
+        mounts.extend(typed("spec.extraVolumeMounts", &spec.extra_volume_mounts)?);
+        let port = |(name, port): (&str, i32)| ContainerPort {
+            name: Some(name.to_owned()),
+            container_port: port,
+            ..ContainerPort::default()
+        };
+        let wait = ExecAction { command: Some(vec!["sleep".to_owned(), LAST_CALL.to_owned()]) };
+        Ok(KubeContainer {
+            name: self.name.to_owned(),
+            image: Some(self.image),
+            image_pull_policy: Some(spec.pull_policy().to_string()),
+            command: self.command,
+            args: self.args,
+            env: some(env),
+            env_from: some(self.env_from),
+            ports: some(self.ports.into_iter().map(port).collect()),
+            volume_mounts: some(mounts),
+            startup_probe: Some(self.probes.startup()),
+            liveness_probe: Some(self.probes.liveness()),
+            readiness_probe: Some(self.probes.readiness()),
+            resources: match &spec.resources {
+                Some(resources) => {
+                    Some(resources.typed().map_err(|error| at_field("spec.resources", &error))?)
+                }
+                None => None,
+            },
+            // Nothing of Harbor waits for open connections by itself.
+            lifecycle: Some(Lifecycle {
+                pre_stop: Some(LifecycleHandler { exec: Some(wait), ..LifecycleHandler::default() }),
+                ..Lifecycle::default()
+            }),
+            security_context: Some(SecurityContext {
+                allow_privilege_escalation: Some(false),
+                capabilities: Some(Capabilities { drop: Some(vec!["ALL".to_owned()]), add: None }),
+                ..SecurityContext::default()
+            }),
+            ..KubeContainer::default()
+        })
+    }
+}
+
+/// A volume of a ConfigMap.
+pub(crate) fn config_map(volume: &str, name: &str) -> Volume {
+    let source = ConfigMapVolumeSource { name: name.to_owned(), ..ConfigMapVolumeSource::default() };
+    Volume { name: volume.to_owned(), config_map: Some(source), ..Volume::default() }
+}
+
+/// A volume of some keys of a Secret, each under a file name; all keys under their own if none are given.
+pub(crate) fn secret(volume: &str, name: &str, keys: &[(&str, &str)]) -> Volume {
+    let item = |(key, path): &(&str, &str)| KeyToPath {
+        key: (*key).to_owned(),
+        path: (*path).to_owned(),
+        mode: None,
+    };
+    let source = SecretVolumeSource {
+        secret_name: Some(name.to_owned()),
+        items: some(keys.iter().map(item).collect()),
+        ..SecretVolumeSource::default()
+    };
+    Volume { name: volume.to_owned(), secret: Some(source), ..Volume::default() }
+}
+
+/// The same, of keys that need not be there.
+pub(crate) fn secret_if_there(volume: &str, name: &str, keys: &[(&str, &str)]) -> Volume {
+    let mut volume = secret(volume, name, keys);
+    if let Some(source) = &mut volume.secret {
+        source.optional = Some(true);
+    }
+    volume
+}
+
+/// An empty directory.
+pub(crate) fn empty(volume: &str) -> Volume {
+    let source = EmptyDirVolumeSource::default();
+    Volume { name: volume.to_owned(), empty_dir: Some(source), ..Volume::default() }
+}
+
+/// A whole volume at a path.
+pub(crate) fn mount(volume: &str, path: &str) -> VolumeMount {
+    VolumeMount { name: volume.to_owned(), mount_path: path.to_owned(), ..VolumeMount::default() }
+}
+
+/// A file or directory of a volume at a path. A file does not change with the volume: only for what replaces pods when it does.
+pub(crate) fn mount_part(volume: &str, path: &str, part: Option<&str>) -> VolumeMount {
+    let part = part.map(|part| part.trim_matches('/')).filter(|part| !part.is_empty());
+    VolumeMount { sub_path: part.map(str::to_owned), ..mount(volume, path) }
+}
+
+pub(super) fn some<T>(items: Vec<T>) -> Option<Vec<T>> {
+    Some(items).filter(|items| !items.is_empty())
+}
+
+fn typed<T: crate::api::embedded::Embed + serde::de::DeserializeOwned>(
+    field: &str,
+    all: &[crate::api::embedded::Embedded<T>],
+) -> Result<Vec<T>, DrawError> {
+    let one = |(at, one): (usize, &crate::api::embedded::Embedded<T>)| {
+        one.typed().map_err(|error| at_field(&format!("{field}[{at}]"), &error))
+    };
+    all.iter().enumerate().map(one).collect()
+}
+
+pub(crate) fn at_field(field: &str, error: &dyn std::fmt::Display) -> DrawError {
+    DrawError::new(format!("{field}: {error}"))
+}

@@ -1,0 +1,52 @@
+//! Who may reach a component, where that is asked for.
+
+use k8s_openapi::api::networking::v1::{
+    NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPort, NetworkPolicySpec,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::api::ObjectMeta;
+
+use super::Site;
+
+/// The annotation of a component that asks for policies, or asks for none.
+pub const ANNOTATION: &str = "goharbor.io/network-policies";
+
+/// Whether a component is to have policies.
+pub fn wanted(owner: &ObjectMeta, by_default: bool) -> bool {
+    match owner.annotations.as_ref().and_then(|all| all.get(ANNOTATION)) {
+        Some(said) => said == "true",
+        None => by_default,
+    }
+}
+
+/// Lets everybody come to these ports of a component's pods, and to no other.
+pub fn ingress(site: &Site, ports: impl IntoIterator<Item = i32>) -> NetworkPolicy {
+    let port = |port: i32| NetworkPolicyPort {
+        port: Some(IntOrString::Int(port)),
+        protocol: Some("TCP".to_owned()),
+        end_port: None,
+    };
+    let rule = NetworkPolicyIngressRule { ports: Some(ports.into_iter().map(port).collect()), from: None };
+    policy(site, "ingress", "Ingress", Some(vec![rule]))
+}
+
+/// Lets a component's pods go nowhere.
+pub fn no_egress(site: &Site) -> NetworkPolicy {
+    policy(site, "egress", "Egress", None)
+}
+
+fn policy(
+    site: &Site,
+    suffix: &str,
+    kind: &str,
+    ingress: Option<Vec<NetworkPolicyIngressRule>>,
+) -> NetworkPolicy {
+    let spec = NetworkPolicySpec {
+        pod_selector: Some(LabelSelector { match_labels: Some(site.selector()), match_expressions: None }),
+        policy_types: Some(vec![kind.to_owned()]),
+        ingress,
+        egress: None,
+    };
+    NetworkPolicy { metadata: site.metadata(site.further(suffix)), spec: Some(spec) }
+}

@@ -1,0 +1,193 @@
+//! What Secrets, claims and other objects give to a component.
+//!
+//! A component says what it takes while it is drawn, once: the same code, asked twice, first names its inputs and then reads them. So
+//! no reference can be forgotten, and none is waited for that is not used. Where something is missing, a stand-in is given, so that
+//! everything which is missing is found in one go; nothing drawn with a stand-in is ever applied.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret};
+use serde::de::DeserializeOwned;
+use windlass::{Inputs, Kind, Planned, Resolved};
+
+use crate::api::embedded::{Embedded, VolumeSource};
+use crate::config::database::check_word;
+use crate::config::{Confidential, SecretKey};
+
+/// The key of a password of PostgreSQL, and those that others write.
+const DATABASE_KEYS: [&str; 3] = ["postgres-password", "postgresql-password", "password"];
+
+/// Where a component takes from.
+pub struct Sources<'a> {
+    origin: Origin<'a>,
+    read_by_pods: BTreeSet<String>,
+    missing: Vec<String>,
+}
+
+enum Origin<'a> {
+    /// Only names are asked for; what was given before may name more.
+    Asked(&'a mut Inputs, Option<&'a Resolved>),
+    Given(&'a Resolved),
+}
+
+impl<'a> Sources<'a> {
+    /// Names the inputs.
+    pub fn asked(inputs: &'a mut Inputs) -> Self {
+        Self::new(Origin::Asked(inputs, None))
+    }
+
+    /// Names the inputs that other inputs tell of.
+    pub fn asked_with(inputs: &'a mut Inputs, given: &'a Resolved) -> Self {
+        Self::new(Origin::Asked(inputs, Some(given)))
+    }
+
+    /// Reads the inputs.
+    pub fn given(given: &'a Resolved) -> Self {
+        Self::new(Origin::Given(given))
+    }
+
+    fn new(origin: Origin<'a>) -> Self {
+        Self { origin, read_by_pods: BTreeSet::new(), missing: Vec::new() }
+    }
+
+    /// A value that pods read from the Secret itself. `field` is where the Secret is named.
+    pub fn key(&mut self, field: &str, secret: &str, key: &str) -> SecretKey {
+        self.one_of(field, secret, &[key])
+    }
+
+    /// The same, under the first of these keys that there is.
+    pub fn one_of(&mut self, field: &str, secret: &str, keys: &[&str]) -> SecretKey {
+        let first = keys.first().copied().unwrap_or_default();
+        let found = match self.look(secret) {
+            Some(given) => {
+                let there = |key: &&&str| given.bytes::<Secret>(secret, key).is_some();
+                keys.iter().find(there).copied()
+            }
+            None => Some(first),
+        };
+        if found.is_none() {
+            self.lacks(field, secret, first);
+        }
+        self.read_by_pods.insert(secret.to_owned());
+        SecretKey::new(secret, found.unwrap_or(first))
+    }
+
+    /// The password of PostgreSQL, which Harbor's components read from the Secret itself and put into a list of words.
+    pub fn database_password(&mut self, field: &str, secret: &str) -> SecretKey {
+        let found = self.one_of(field, secret, &DATABASE_KEYS);
+        let text = self.look(secret).and_then(|given| given.text::<Secret>(secret, &found.key));
+        if let Some(Err(unusable)) = text.map(|text| check_word(&text)) {
+            self.missing
+                .push(format!("{field}: the password in Secret {secret}, key {}: {unusable}", found.key));
+        }
+        found
+    }
+
+    /// The password of PostgreSQL, for a component that reads it from a URL that we write.
+    pub fn database_password_value(&mut self, field: &str, secret: &str) -> Confidential {
+        let known = self.look(secret).and_then(|given| {
+            DATABASE_KEYS.iter().copied().find(|key| given.bytes::<Secret>(secret, key).is_some())
+        });
+        self.value(field, secret, known.unwrap_or(DATABASE_KEYS[0]))
+    }
+
+    /// A value that we read, and write into a Secret of our own.
+    pub fn value(&mut self, field: &str, secret: &str, key: &str) -> Confidential {
+        let Some(given) = self.look(secret) else { return Confidential::new("") };
+        let Some(text) = given.text::<Secret>(secret, key) else {
+            self.lacks(field, secret, key);
+            return Confidential::new("");
+        };
+        Confidential::new(text)
+    }
+
+    /// Every key and value, which we write into a Secret of our own.
+    pub fn options(&mut self, field: &str, secret: &str) -> BTreeMap<String, Confidential> {
+        let keys = self.look(secret).map(|given| given.keys::<Secret>(secret)).unwrap_or_default();
+        keys.into_iter().map(|key| (key.clone(), self.value(field, secret, &key))).collect()
+    }
+
+    /// Files that pods read from the Secret itself: it has to have these keys.
+    pub fn files(&mut self, field: &str, secret: &str, keys: &[&str]) {
+        for key in keys {
+            self.key(field, secret, key);
+        }
+        if keys.is_empty() {
+            self.look(secret);
+            self.read_by_pods.insert(secret.to_owned());
+        }
+    }
+
+    /// Another object, as it is. Its content does not replace pods: what of it they read, they are drawn with.
+    pub fn object<K: Kind + DeserializeOwned>(&mut self, name: &str) -> Option<K> {
+        match &mut self.origin {
+            Origin::Asked(inputs, given) => {
+                inputs.read_object::<K>(name);
+                given.and_then(|given| given.object(name))
+            }
+            Origin::Given(given) => {
+                let found = given.object(name);
+                if found.is_none() && !given.is_assumed() {
+                    self.missing.push(format!("{} {name} is not there", K::kind(&())));
+                }
+                found
+            }
+        }
+    }
+
+    /// Whether any of these volumes is a claim that pods of one node only can use at the same time.
+    pub fn exclusive<'v>(&mut self, volumes: impl IntoIterator<Item = &'v Embedded<VolumeSource>>) -> bool {
+        let mut exclusive = false;
+        for name in volumes.into_iter().filter_map(Embedded::claim_name) {
+            let claim = self.object::<PersistentVolumeClaim>(name);
+            let modes =
+                claim.and_then(|claim| claim.spec).and_then(|spec| spec.access_modes).unwrap_or_default();
+            exclusive |= !modes.iter().any(|mode| mode == "ReadWriteMany" || mode == "ReadOnlyMany");
+        }
+        exclusive
+    }
+
+    /// What pods come after, so that they are replaced when it changes; or what is missing.
+    pub(super) fn finish(self) -> Result<Vec<Planned>, String> {
+        if !self.missing.is_empty() {
+            return Err(self.missing.join("; "));
+        }
+        match self.origin {
+            Origin::Asked(..) => Ok(Vec::new()),
+            Origin::Given(given) => {
+                Ok(self.read_by_pods.iter().map(|secret| given.get::<Secret>(secret)).collect())
+            }
+        }
+    }
+
+    /// The inputs, if this Secret is among them. If it is not there, that is noted.
+    fn look(&mut self, secret: &str) -> Option<&'a Resolved> {
+        match &mut self.origin {
+            Origin::Asked(inputs, _) => {
+                inputs.read::<Secret>(secret);
+                None
+            }
+            Origin::Given(given) if given.is_assumed() => None,
+            Origin::Given(given) => {
+                let given: &'a Resolved = given;
+                if given.has::<Secret>(secret) {
+                    return Some(given);
+                }
+                let said = format!("Secret {secret} is not there");
+                if !self.missing.contains(&said) {
+                    self.missing.push(said);
+                }
+                None
+            }
+        }
+    }
+
+    fn lacks(&mut self, field: &str, secret: &str, key: &str) {
+        let said = format!(
+            "{field}: Secret {secret} has no text under the key {key}: add it, or name another Secret"
+        );
+        if !self.missing.contains(&said) {
+            self.missing.push(said);
+        }
+    }
+}

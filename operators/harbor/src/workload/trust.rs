@@ -1,0 +1,65 @@
+//! Certificate authorities that a component trusts beside those of its image.
+//!
+//! Harbor's images add to their own whatever they find in one directory when they start. All authorities come into it as one volume: a
+//! file that is mounted by itself would keep its first content for ever.
+
+use k8s_openapi::api::core::v1::{
+    KeyToPath, ProjectedVolumeSource, SecretProjection, Volume, VolumeMount, VolumeProjection,
+};
+
+use super::Sources;
+
+/// Where images look for more authorities.
+const DIRECTORY: &str = "/harbor_cust_cert";
+const VOLUME: &str = "trusted-certificates";
+
+/// Authorities, each from the `ca.crt` of a Secret.
+#[derive(Clone, Debug, Default)]
+pub struct Trust(Vec<VolumeProjection>);
+
+impl Trust {
+    /// Trusts the authority of this Secret, under a file name of its own. The Secret has to have one.
+    pub fn add(&mut self, sources: &mut Sources<'_>, field: &str, secret: &str, file: impl Into<String>) {
+        sources.files(field, secret, &["ca.crt"]);
+        self.0.push(projection(secret, file.into(), None));
+    }
+
+    /// The same, if the Secret has one: a public certificate may be of an authority that everybody knows.
+    pub fn add_if_there(
+        &mut self,
+        sources: &mut Sources<'_>,
+        field: &str,
+        secret: &str,
+        file: impl Into<String>,
+    ) {
+        sources.files(field, secret, &[]);
+        self.0.push(projection(secret, file.into(), Some(true)));
+    }
+
+    /// The authorities that a user has added: `<secret>.crt` each.
+    pub fn add_all(&mut self, sources: &mut Sources<'_>, field: &str, secrets: &[String]) {
+        let mut unique: Vec<&String> = Vec::new();
+        for secret in secrets {
+            if !unique.contains(&secret) {
+                unique.push(secret);
+                self.add(sources, field, secret, format!("{secret}.crt"));
+            }
+        }
+    }
+
+    /// The volume and where it is mounted; none if nothing is added.
+    pub fn volume(self) -> Option<(Volume, VolumeMount)> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let projected = ProjectedVolumeSource { sources: Some(self.0), ..ProjectedVolumeSource::default() };
+        let volume = Volume { name: VOLUME.to_owned(), projected: Some(projected), ..Volume::default() };
+        Some((volume, super::pod::mount(VOLUME, DIRECTORY)))
+    }
+}
+
+fn projection(secret: &str, file: String, optional: Option<bool>) -> VolumeProjection {
+    let item = KeyToPath { key: "ca.crt".to_owned(), path: file, mode: None };
+    let secret = SecretProjection { name: secret.to_owned(), items: Some(vec![item]), optional };
+    VolumeProjection { secret: Some(secret), ..VolumeProjection::default() }
+}
