@@ -28,17 +28,5 @@ pub fn operator_with(defaults: &Defaults) -> Operator {
 }
 
 fn with_kinds(operator: Operator) -> Operator {
-    operator
-        .crd::<api::Core>()
-        .crd::<api::JobService>()
-        .crd::<api::Portal>()
-        .crd::<api::Registry>()
-        .crd::<api::RegistryController>()
-        .crd::<api::ChartMuseum>()
-        .crd::<api::Exporter>()
-        .crd::<api::NotaryServer>()
-        .crd::<api::NotarySigner>()
-        .crd::<api::Trivy>()
-        .crd::<api::Harbor>()
-        .crd::<api::HarborCluster>()
+    api::definitions().into_iter().fold(operator, Operator::definition)
 }

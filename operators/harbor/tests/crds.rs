@@ -82,7 +82,9 @@ fn plain(mut value: Value) -> Value {
             fields.retain(|name, value| name != "annotations" || *value != json!({}));
             for (name, value) in fields.iter_mut() {
                 *value = plain(value.take());
-                for secret in value.as_array_mut().into_iter().flatten().filter(|_| name == "imagePullSecrets") {
+                for secret in
+                    value.as_array_mut().into_iter().flatten().filter(|_| name == "imagePullSecrets")
+                {
                     secret.as_object_mut().unwrap().entry("name").or_insert_with(|| "".into());
                 }
             }
@@ -134,7 +136,12 @@ async fn what_users_have_written_is_accepted_and_kept_word_for_word() -> Result<
         let named = || format!("{} {}", object["kind"], object["metadata"]["name"]);
         let stored = apply(&client, home, &object).await.with_context(named)?;
         assert!(contains(&stored["spec"], &object["spec"]), "{object}\n{stored}");
-        assert_eq!(typed(&stored)?, plain(stored["spec"].clone()), "{}: what we read is what we write", named());
+        assert_eq!(
+            typed(&stored)?,
+            plain(stored["spec"].clone()),
+            "{}: what we read is what we write",
+            named()
+        );
     }
     // In the older version too. What it becomes is for the conversion, which this control plane has not.
     for object in manifests("older")? {

@@ -7,6 +7,7 @@ use kube::ResourceExt as _;
 use windlass::{DrawError, Kinds};
 
 use crate::api::component::ComponentSpec;
+use crate::api::names::annotation::VERSION;
 use crate::api::registry::{Registry, RegistrySpec};
 use crate::api::registryctl::RegistryController;
 use crate::catalogue;
@@ -176,7 +177,7 @@ fn beside(
     let named =
         |error: DrawError| DrawError::new(format!("RegistryController {}: {error}", controller.name_any()));
     // Without a word of its own, it is of the registry's release.
-    let release = match (controller.annotations().get(version::ANNOTATION), &spec.component.image) {
+    let release = match (controller.annotations().get(VERSION), &spec.component.image) {
         (None, None) => making.release.clone(),
         _ => version::release(&controller.metadata, &spec.component).map_err(named)?,
     };

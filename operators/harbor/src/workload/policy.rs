@@ -7,14 +7,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::api::ObjectMeta;
 
-use super::Site;
+use crate::api::names::annotation::NETWORK_POLICIES;
 
-/// The annotation of a component that asks for policies, or asks for none.
-pub const ANNOTATION: &str = "goharbor.io/network-policies";
+use super::Site;
 
 /// Whether a component is to have policies.
 pub fn wanted(owner: &ObjectMeta, by_default: bool) -> bool {
-    match owner.annotations.as_ref().and_then(|all| all.get(ANNOTATION)) {
+    match owner.annotations.as_ref().and_then(|all| all.get(NETWORK_POLICIES)) {
         Some(said) => said == "true",
         None => by_default,
     }

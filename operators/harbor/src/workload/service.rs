@@ -8,11 +8,9 @@ use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 
 use crate::api::component::Served;
+use crate::api::names::annotation::INGRESS_CONTROLLER;
 
 use super::Site;
-
-/// The annotation of a component with the Ingress controller that serves it. A Harbor sets it.
-pub const INGRESS_CONTROLLER: &str = "goharbor.io/ingress-controller";
 
 /// A port of a Service, which leads to the port of the same name of the pods.
 #[derive(Clone, Copy, Debug)]

@@ -7,10 +7,7 @@ use std::collections::BTreeMap;
 use kube::api::ObjectMeta;
 use windlass::naming::{self, name};
 
-/// Which controller made an object.
-const CONTROLLER_LABEL: &str = "goharbor.io/operator-controller";
-/// Says to people that the object is not theirs to edit.
-const WARNING_ANNOTATION: &str = "goharbor.io/warning";
+use crate::api::names::{annotation, label};
 
 /// The name of a component's children: `<component>-<controller>`, shortened with a digest where that is too long for a Service.
 ///
@@ -70,8 +67,8 @@ impl Site {
 
     /// The labels by which its pods are selected. They can never be changed.
     pub fn selector(&self) -> BTreeMap<String, String> {
-        let label = |what: &str| format!("{}.goharbor.io/{what}", self.controller);
-        [(label("name"), self.name.clone()), (label("namespace"), self.namespace.clone())].into()
+        let of_pods = |what: &str| format!("{}.goharbor.io/{what}", self.controller);
+        [(of_pods("name"), self.name.clone()), (of_pods("namespace"), self.namespace.clone())].into()
     }
 
     /// The metadata of a child of this name.
@@ -80,8 +77,8 @@ impl Site {
         ObjectMeta {
             name: Some(name.into()),
             namespace: Some(self.namespace.clone()),
-            labels: Some([(CONTROLLER_LABEL.to_owned(), self.controller.to_owned())].into()),
-            annotations: Some([(WARNING_ANNOTATION.to_owned(), warning)].into()),
+            labels: Some([(label::CONTROLLER.to_owned(), self.controller.to_owned())].into()),
+            annotations: Some([(annotation::WARNING.to_owned(), warning)].into()),
             ..ObjectMeta::default()
         }
     }

@@ -4,12 +4,10 @@ use kube::api::ObjectMeta;
 use windlass::DrawError;
 
 use crate::api::component::ComponentSpec;
+use crate::api::names::annotation::VERSION as ANNOTATION;
 use crate::catalogue::{self, Release, Version};
 
 use super::Defaults;
-
-/// The annotation with the version of Harbor that a component belongs to. A Harbor sets it on its components.
-pub const ANNOTATION: &str = "harbor.goharbor.io/version";
 
 /// The release that a component belongs to: what its annotation says, or else the tag of its image. An image whose tag is no version
 /// is taken for the newest release.

@@ -1,0 +1,372 @@
+//! Every object of every component as it would be applied, for the releases that differ most, plain and with internal TLS.
+//!
+//! A snapshot shows the values of Secrets as they are stored: in these tests they are no secrets.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
+
+mod kit;
+
+use harbor_operator::api::{
+    ChartMuseum, Core, Exporter, JobService, NotaryServer, NotarySigner, Portal, Registry, Trivy,
+};
+use harbor_operator::catalogue::Release;
+use harbor_operator::workload::{Component, ComponentBlueprint, Defaults};
+use kit::{KINDS, claim, component, stored_secrets};
+use serde_json::{Value, json};
+use windlass::{DrawError, Sketch, sketch};
+
+const VERSIONS: [&str; 4] = ["2.6.2", "2.8.6", "2.9.5", "2.15.2"];
+
+fn drawn<C: Component>(owner: &Value, objects: &[Value]) -> Result<Sketch, DrawError> {
+    let mut owner = owner.clone();
+    owner["metadata"]["namespace"] = json!("registry");
+    let owner: C = serde_json::from_value(owner).unwrap();
+    sketch(&ComponentBlueprint::<C>::new(Defaults::default()), &owner, objects)
+}
+
+fn draw(owner: &Value, objects: &[Value]) -> Result<Sketch, DrawError> {
+    match owner["kind"].as_str().unwrap() {
+        "Portal" => drawn::<Portal>(owner, objects),
+        "Core" => drawn::<Core>(owner, objects),
+        "Registry" => drawn::<Registry>(owner, objects),
+        "JobService" => drawn::<JobService>(owner, objects),
+        "Trivy" => drawn::<Trivy>(owner, objects),
+        "Exporter" => drawn::<Exporter>(owner, objects),
+        "ChartMuseum" => drawn::<ChartMuseum>(owner, objects),
+        "NotaryServer" => drawn::<NotaryServer>(owner, objects),
+        "NotarySigner" => drawn::<NotarySigner>(owner, objects),
+        other => panic!("{other}"),
+    }
+}
+
+/// Everything that components take from.
+fn everything(version: &str, tls: bool) -> Vec<Value> {
+    let mut all = stored_secrets();
+    all.push(claim("ReadWriteOnce"));
+    all.push(component("RegistryController", version, tls));
+    all
+}
+
+/// All components that a release has, plain or with TLS, as they would be applied.
+fn all(version: &'static str, tls: bool) -> impl Iterator<Item = (&'static str, Sketch)> {
+    let release = Release::of(&version.parse().unwrap()).unwrap();
+    let there = KINDS.into_iter().filter(move |(_, part)| release.image(*part).is_some());
+    there.map(move |(kind, _)| {
+        let sketch = draw(&component(kind, version, tls), &everything(version, tls)).unwrap();
+        assert!(sketch.waiting.is_empty(), "{kind} {version}: {:?}", sketch.waiting);
+        (kind, sketch)
+    })
+}
+
+#[test]
+fn each_component_is_drawn_for_its_release() {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    let _bound = settings.bind_to_scope();
+    for version in VERSIONS {
+        for (tls, how) in [(false, "plain"), (true, "tls")] {
+            for (kind, sketch) in all(version, tls) {
+                let objects: Vec<String> = sketch
+                    .objects
+                    .iter()
+                    .map(|object| serde_saphyr::to_string(object.body()).unwrap())
+                    .collect();
+                insta::assert_snapshot!(
+                    format!("{}-{version}-{how}", kind.to_lowercase()),
+                    objects.join("---\n")
+                );
+            }
+        }
+    }
+}
+
+/// Visits every pod template.
+fn templates(visit: impl Fn(&str, &Value)) {
+    for version in VERSIONS {
+        for tls in [false, true] {
+            for (kind, sketch) in all(version, tls) {
+                for object in sketch.objects.iter().filter(|object| object.makes_pods()) {
+                    visit(&format!("{kind} {version} tls={tls}"), &object.body()["spec"]["template"]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn pods_pass_the_restricted_level_of_pod_security() {
+    templates(|who, template| {
+        let pod = &template["spec"];
+        let context = &pod["securityContext"];
+        assert_eq!(context["runAsNonRoot"], true, "{who}");
+        assert_eq!(context["runAsUser"], 10_000, "{who}");
+        assert_eq!(context["seccompProfile"]["type"], "RuntimeDefault", "{who}");
+        assert_eq!(pod["automountServiceAccountToken"], false, "{who}");
+        assert_eq!(pod["enableServiceLinks"], false, "{who}");
+        for container in pod["containers"].as_array().unwrap() {
+            let own = &container["securityContext"];
+            assert_eq!(own["allowPrivilegeEscalation"], false, "{who}");
+            assert_eq!(own["capabilities"]["drop"], json!(["ALL"]), "{who}");
+            for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
+                assert!(container[probe].is_object(), "{who} has no {probe}");
+            }
+            assert!(container["lifecycle"]["preStop"].is_object(), "{who}");
+        }
+    });
+}
+
+#[test]
+fn what_is_mounted_is_there_and_certificates_are_never_single_files() {
+    templates(|who, template| {
+        let pod = &template["spec"];
+        let volumes = pod["volumes"].as_array().cloned().unwrap_or_default();
+        let names: Vec<&Value> = volumes.iter().map(|volume| &volume["name"]).collect();
+        let unique: std::collections::BTreeSet<String> = names.iter().map(ToString::to_string).collect();
+        assert_eq!(unique.len(), names.len(), "{who}: {names:?}");
+        for container in pod["containers"].as_array().unwrap() {
+            let mounts = container["volumeMounts"].as_array().cloned().unwrap_or_default();
+            let paths: std::collections::BTreeSet<String> =
+                mounts.iter().map(|mount| mount["mountPath"].to_string()).collect();
+            assert_eq!(paths.len(), mounts.len(), "{who}: two mounts at one path");
+            for mount in &mounts {
+                let volume = volumes.iter().find(|volume| volume["name"] == mount["name"]);
+                let volume = volume.unwrap_or_else(|| panic!("{who}: no volume {}", mount["name"]));
+                let certificate = volume["name"].as_str().unwrap().contains("certificates");
+                assert!(!certificate || mount["subPath"].is_null(), "{who}: {mount}");
+            }
+        }
+    });
+}
+
+#[test]
+fn nothing_in_a_pod_template_tells_the_operators_version() {
+    templates(|who, template| {
+        let metadata = template["metadata"].to_string();
+        assert!(!metadata.contains(env!("CARGO_PKG_VERSION")), "{who}: {metadata}");
+        assert!(!metadata.contains("operator-version"), "{who}: {metadata}");
+    });
+}
+
+#[test]
+fn a15_no_password_is_outside_of_secrets() {
+    for version in VERSIONS {
+        for (kind, sketch) in all(version, true) {
+            for object in &sketch.objects {
+                let text = object.body().to_string();
+                let secret = object.resource().kind == "Secret";
+                for password in ["re:dis", "re%3Adis", "\"database\"", ":database@", "Harbor12345"] {
+                    // A reference to the Secret of that name is none.
+                    let shown = text.replace("\"name\":\"database\"", "");
+                    assert!(secret || !shown.contains(password), "{kind} {version}: {password} in {shown}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn drawing_twice_gives_the_same_bytes() {
+    for (kind, sketch) in all("2.6.2", true) {
+        let again = draw(&component(kind, "2.6.2", true), &everything("2.6.2", true)).unwrap();
+        let bodies =
+            |sketch: &Sketch| sketch.objects.iter().map(|object| object.body().clone()).collect::<Vec<_>>();
+        assert_eq!(bodies(&sketch), bodies(&again), "{kind}");
+    }
+}
+
+fn names(sketch: &Sketch) -> Vec<String> {
+    let name = |object: &windlass::Desired| format!("{} {}", object.resource().kind, object.key().name());
+    sketch.objects.iter().map(name).collect()
+}
+
+#[test]
+fn without_a_secret_the_rest_is_drawn_and_what_depends_on_it_waits_by_name() {
+    for (kind, part) in KINDS {
+        let missing: &[&str] = match kind {
+            "Portal" => &["tls"],
+            "Core" => &["csrf", "redis"],
+            "Registry" => &["registry-http"],
+            "JobService" => &["jobservice-secret"],
+            "Trivy" => &["github"],
+            "ChartMuseum" => &["core-secret"],
+            _ => &["database"],
+        };
+        let there: Vec<Value> = everything("2.6.2", true)
+            .into_iter()
+            .filter(|object| !missing.iter().any(|name| object["metadata"]["name"] == *name))
+            .collect();
+        let sketch = draw(&component(kind, "2.6.2", true), &there).unwrap();
+        assert!(names(&sketch).iter().any(|name| name.starts_with("Service ")), "{part:?}");
+        assert!(!names(&sketch).iter().any(|name| name.starts_with("Deployment ")), "{part:?}");
+        for name in missing {
+            let input = (
+                format!("Secret {name}"),
+                "it does not exist: create it, or change the reference to it".to_owned(),
+            );
+            assert!(sketch.waiting.contains(&input), "{part:?}: {:?}", sketch.waiting);
+        }
+        let held = sketch.waiting.iter().find(|(id, _)| id.starts_with("Deployment ")).unwrap();
+        assert!(missing.iter().all(|name| held.1.contains(name)), "{part:?}: {held:?}");
+    }
+}
+
+#[test]
+fn a_missing_key_is_named_with_the_field_that_asks_for_it() {
+    let mut objects = everything("2.15.2", false);
+    for object in &mut objects {
+        if object["metadata"]["name"] == "csrf" {
+            object["data"] = json!({"secret": "eA=="});
+        }
+    }
+    let sketch = draw(&component("Core", "2.15.2", false), &objects).unwrap();
+    let (_, why) = sketch.waiting.iter().find(|(id, _)| id.starts_with("Deployment ")).unwrap();
+    assert_eq!(
+        why,
+        "spec.csrfKeyRef: Secret csrf has no text under the key key: add it, or name another Secret"
+    );
+}
+
+#[test]
+fn the_password_of_the_database_is_found_under_what_others_call_it() {
+    for key in ["postgres-password", "postgresql-password", "password"] {
+        let mut objects = everything("2.15.2", false);
+        for object in &mut objects {
+            if object["metadata"]["name"] == "database" {
+                object["data"] = json!({key: "eA=="});
+            }
+        }
+        let sketch = draw(&component("Exporter", "2.15.2", false), &objects).unwrap();
+        let deployment = sketch.objects.iter().find(|object| object.makes_pods()).unwrap();
+        let env = deployment.body()["spec"]["template"]["spec"]["containers"][0]["env"].as_array().unwrap();
+        let password = env.iter().find(|env| env["name"] == "HARBOR_DATABASE_PASSWORD").unwrap();
+        assert_eq!(password["valueFrom"]["secretKeyRef"], json!({"name": "database", "key": key}));
+    }
+}
+
+#[test]
+fn a_password_that_harbor_would_cut_is_waited_for_with_the_remedy() {
+    let mut objects = everything("2.15.2", false);
+    for object in &mut objects {
+        if object["metadata"]["name"] == "database" {
+            object["data"] = json!({"postgres-password": "c2VjcmV0Cg=="}); // with a line break at the end
+        }
+    }
+    let sketch = draw(&component("Core", "2.15.2", false), &objects).unwrap();
+    let (_, why) = sketch.waiting.iter().find(|(id, _)| id.starts_with("Deployment ")).unwrap();
+    assert!(
+        why.contains("Secret database") && why.contains("line break") && !why.contains("secret\n"),
+        "{why}"
+    );
+}
+
+#[test]
+fn pods_are_replaced_before_or_after_their_successors_as_their_claim_allows() {
+    for (mode, strategy) in [("ReadWriteOnce", "Recreate"), ("ReadWriteMany", "RollingUpdate")] {
+        let mut objects = stored_secrets();
+        objects.extend([claim(mode), component("RegistryController", "2.15.2", false)]);
+        let sketch = draw(&component("Registry", "2.15.2", false), &objects).unwrap();
+        let deployment = sketch.objects.iter().find(|object| object.makes_pods()).unwrap();
+        assert_eq!(deployment.body()["spec"]["strategy"]["type"], strategy);
+    }
+    let mut objects = stored_secrets();
+    objects.push(component("RegistryController", "2.15.2", false));
+    let sketch = draw(&component("Registry", "2.15.2", false), &objects).unwrap();
+    assert!(
+        sketch.waiting.iter().any(|(id, _)| id == "PersistentVolumeClaim images"),
+        "{:?}",
+        sketch.waiting
+    );
+}
+
+#[test]
+fn a_component_of_no_version_is_refused_with_the_remedy() {
+    for (kind, _) in KINDS {
+        let mut owner = component(kind, "2.6.2", false);
+        owner["metadata"]["annotations"] = json!({});
+        let error = draw(&owner, &everything("2.6.2", false)).unwrap_err().to_string();
+        assert!(
+            error.contains("harbor.goharbor.io/version") && error.contains("spec.image"),
+            "{kind}: {error}"
+        );
+        owner["spec"]["image"] = json!("mirror.example/it:dev");
+        let sketch = draw(&owner, &everything("2.6.2", false)).unwrap();
+        let deployment = sketch.objects.iter().find(|object| object.makes_pods()).unwrap();
+        let container = &deployment.body()["spec"]["template"]["spec"]["containers"][0];
+        assert_eq!(container["image"], "mirror.example/it:dev", "{kind}");
+    }
+}
+
+#[test]
+fn what_a_user_asks_of_pods_reaches_them() {
+    let mut owner = component("Core", "2.15.2", false);
+    let term = json!({"labelSelector": {"matchLabels": {"a": "b"}}, "topologyKey": "zone"});
+    let asked = json!({
+        "replicas": 3, "serviceAccountName": "robot", "nodeSelector": {"disk": "ssd"}, "priorityClassName": "high",
+        "tolerations": [{"key": "k", "operator": "Exists"}], "resources": {"limits": {"cpu": 1}},
+        "imagePullPolicy": "Always", "imagePullSecrets": [{"name": "pull"}],
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
+        "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}],
+        "extraEnv": [{"name": "GDPR_DELETE_USER", "value": "true"}], "extraVolumes": [{"name": "more", "emptyDir": {}}],
+        "extraVolumeMounts": [{"name": "more", "mountPath": "/more"}],
+        "templateLabels": {"team": "a"}, "templateAnnotations": {"note": "b"},
+    });
+    owner["spec"].as_object_mut().unwrap().extend(asked.as_object().unwrap().clone());
+    let sketch = draw(&owner, &everything("2.15.2", false)).unwrap();
+    assert!(names(&sketch).contains(&"PodDisruptionBudget sample-harbor-core".to_owned()));
+    let deployment = sketch.objects.iter().find(|object| object.makes_pods()).unwrap().body();
+    let template = &deployment["spec"]["template"];
+    let (pod, container) = (&template["spec"], &template["spec"]["containers"][0]);
+    assert_eq!(deployment["spec"]["replicas"], 3);
+    assert_eq!(template["metadata"]["labels"]["team"], "a");
+    assert_eq!(template["metadata"]["annotations"]["note"], "b");
+    for field in [
+        "serviceAccountName",
+        "nodeSelector",
+        "priorityClassName",
+        "tolerations",
+        "affinity",
+        "imagePullSecrets",
+    ] {
+        assert_eq!(pod[field], asked[field], "{field}");
+    }
+    assert_eq!(pod["topologySpreadConstraints"], asked["topologySpreadConstraints"]);
+    assert_eq!(container["resources"]["limits"]["cpu"], "1");
+    assert_eq!(container["imagePullPolicy"], "Always");
+    assert!(container["env"].as_array().unwrap().contains(&asked["extraEnv"][0]));
+    assert!(container["volumeMounts"].as_array().unwrap().contains(&asked["extraVolumeMounts"][0]));
+    assert!(pod["volumes"].as_array().unwrap().contains(&asked["extraVolumes"][0]));
+
+    owner["spec"]["extraEnv"] = json!([{"name": "CORE_URL", "value": "x"}]);
+    let error = draw(&owner, &everything("2.15.2", false)).unwrap_err().to_string();
+    assert!(error.starts_with("spec.extraEnv: \"CORE_URL\" is set by the operator"), "{error}");
+}
+
+#[test]
+fn a13_policies_are_made_where_asked_for_and_open_what_is_served() {
+    for (kind, _) in KINDS {
+        let mut owner = component(kind, "2.6.2", true);
+        let plain = draw(&owner, &everything("2.6.2", true)).unwrap();
+        assert!(!names(&plain).iter().any(|name| name.starts_with("NetworkPolicy ")), "{kind}");
+        owner["metadata"]["annotations"]["goharbor.io/network-policies"] = json!("true");
+        let sketch = draw(&owner, &everything("2.6.2", true)).unwrap();
+        let ports: Vec<Value> = sketch
+            .objects
+            .iter()
+            .filter(|object| object.makes_pods())
+            .flat_map(|object| {
+                object.body()["spec"]["template"]["spec"]["containers"].as_array().unwrap().clone()
+            })
+            .flat_map(|container| container["ports"].as_array().unwrap().clone())
+            .map(|port| port["containerPort"].clone())
+            .collect();
+        let is_policy = |object: &&windlass::Desired| object.key().name().ends_with("-ingress");
+        let policy = sketch.objects.iter().find(is_policy).unwrap_or_else(|| panic!("{kind}")).body();
+        let open: Vec<Value> = policy["spec"]["ingress"][0]["ports"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|port| port["port"].clone())
+            .collect();
+        assert_eq!(open, ports, "{kind}");
+    }
+}
