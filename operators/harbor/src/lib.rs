@@ -7,6 +7,7 @@ pub mod api;
 pub mod catalogue;
 pub mod components;
 pub mod config;
+pub mod harbor;
 mod wiring;
 pub mod workload;
 

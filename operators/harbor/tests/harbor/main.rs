@@ -1,0 +1,277 @@
+//! A Harbor on a real control plane, with pods that only say that they run, under exactly the rights that the manifests grant.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
+
+mod world;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Result;
+use harbor_operator::api::{Core, Harbor, JobService, Registry, Trivy};
+use harbor_operator::harbor::HarborOptions;
+use harbor_operator::harbor::certmanager::Certificate;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Pod, Secret};
+use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::ListParams;
+use kube::{CustomResourceExt as _, ResourceExt as _};
+use serde_json::json;
+use windlass_testenv::{Story, TestEnv, or_not_run};
+use world::{World, harbor, said, settled};
+
+/// The most requests that a Harbor may cost until it is ready, events apart.
+const BUDGET: usize = 70;
+
+#[tokio::test]
+async fn a_harbor_becomes_ready_in_order_within_its_budget_and_then_costs_nothing() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let world = World::new(env, "minimal").await?;
+    let operator = world.operator().await?;
+    settled(&operator).await?;
+    let begun = world.mark()?;
+    world.put::<Harbor>(harbor()).await?;
+    let ready = world.ready().await?;
+    assert_eq!(said(&ready, "InProgress").0, "False");
+    assert_eq!(said(&ready, "Failed").0, "False");
+    let status = json!(ready.status);
+    assert_eq!(status["version"], "2.15.2");
+    assert_eq!(status["operator"]["controllerName"], "harbor");
+    settled(&operator).await?;
+
+    let asked = world.requests(begun)?;
+    // What the first Harbor of an installation costs once for all of them: keys of digests, and a look for a kind that is missing.
+    let once = |name: &str, resource: &str| name.ends_with("-digest-key") || resource == "certificates";
+    let first = asked.filter(|request| once(&request.name, &request.resource));
+    let asked = asked.filter(|request| !once(&request.name, &request.resource));
+    let mut counts = BTreeMap::<String, usize>::new();
+    for request in asked.iter() {
+        let slash = if request.subresource.is_empty() { "" } else { "/" };
+        let what = format!("{} {}{slash}{}", request.verb, request.resource, request.subresource);
+        *counts.entry(what).or_default() += 1;
+    }
+    println!(
+        "{} requests until ready, and {} once for all Harbors: {counts:#?}",
+        asked.count(),
+        first.count()
+    );
+    assert!(asked.count() <= BUDGET, "{} requests", asked.count());
+
+    // The order of what was created: certificates and the registry before Core, the way in last.
+    let first = |resource: &str| {
+        let mut all = asked.iter();
+        let made = all.position(|request| {
+            request.resource == resource && request.verb == "patch" && request.subresource.is_empty()
+        });
+        made.unwrap_or_else(|| panic!("no {resource}"))
+    };
+    let order = ["registrycontrollers", "registries", "cores", "jobservices"].map(first);
+    assert!(order.is_sorted(), "{order:?}");
+    assert!(first("cores") < first("ingresses"), "the way in comes when there is something to come to");
+
+    let quiet = world.mark()?;
+    let reconciles = settled(&operator).await?;
+    world.change::<Harbor>("sample", json!({"metadata": {"annotations": {"look": "again"}}})).await?;
+    operator.idle_after(reconciles + 1).await?;
+    let writes = world.requests(quiet)?.writes();
+    assert!(writes.is_empty(), "converged, and yet: {writes}");
+
+    operator.stop().await?;
+    let restart = world.mark()?;
+    let operator = world.operator().await?;
+    operator.idle_after(6).await?; // the Harbor and its five components
+    settled(&operator).await?;
+    let asked = world.requests(restart)?;
+    println!("after a restart: {asked}");
+    let others = asked.filter(|request| !matches!(&*request.verb, "list" | "watch"));
+    // The key of digests is read once by each controller.
+    let others = others.filter(|request| !request.name.ends_with("-digest-key"));
+    assert!(others.is_empty(), "after a restart: {others}");
+    world.end(operator).await
+}
+
+#[tokio::test]
+async fn a1_an_edit_leaves_every_generated_secret_as_it_is() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let world = World::new(env, "edit").await?;
+    let operator = world.operator().await?;
+    world.put::<Harbor>(harbor()).await?;
+    world.ready().await?;
+    let secrets = || async {
+        let all = world.namespace.api::<Secret>().list(&ListParams::default()).await?.items;
+        let ours = all.into_iter().filter(|secret| secret.name_any().starts_with("sample-harbor"));
+        anyhow::Ok(ours.map(|secret| (secret.name_any(), secret.data)).collect::<BTreeMap<_, _>>())
+    };
+    let before = secrets().await?;
+    assert!(
+        before.contains_key("sample-harbor-registry-basicauth") && before.len() >= 13,
+        "{:?}",
+        before.keys()
+    );
+    let edit = json!({"spec": {"logLevel": "debug", "externalURL": "https://other.example.com"}});
+    world.change::<Harbor>("sample", edit).await?;
+    world
+        .see("sample-harbor", "told of the edit", |core: &Core| {
+            core.spec.external_endpoint == "https://other.example.com"
+        })
+        .await?;
+    world.ready().await?;
+    let after = secrets().await?;
+    for (name, content) in &before {
+        // What components render for themselves may change with the spec.
+        if !name.ends_with("-core") && !name.ends_with("-jobservice") && !name.ends_with("-registry") {
+            assert_eq!(after.get(name), Some(content), "{name}");
+        }
+    }
+    world.end(operator).await
+}
+
+#[tokio::test]
+async fn deletion_keeps_the_keys_and_the_next_harbor_of_that_name_finds_them() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let world = World::new(env, "delete").await?;
+    let operator = world.operator().await?;
+    world.put::<Harbor>(harbor()).await?;
+    world.ready().await?;
+    let key: Secret = world.get("sample-harbor-core-encryptionkey").await?;
+    assert!(key.owner_references().is_empty(), "the garbage collector has no say");
+    world.delete::<Harbor>("sample").await?;
+    world.gone::<Core>("sample-harbor").await?;
+    world.gone::<Secret>("sample-harbor-core-csrf").await?;
+    world.gone::<Ingress>("sample-harbor").await?;
+    let kept: Secret = world.get("sample-harbor-core-encryptionkey").await?;
+    assert_eq!((kept.uid(), &kept.data), (key.uid(), &key.data));
+    world.put::<Harbor>(harbor()).await?;
+    world.ready().await?;
+    let found: Secret = world.get("sample-harbor-core-encryptionkey").await?;
+    assert_eq!((found.uid(), &found.data), (key.uid(), &key.data));
+    world.end(operator).await
+}
+
+#[tokio::test]
+async fn a17_a_lost_key_is_a_failure_and_is_made_anew_only_where_that_is_allowed() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let world = World::new(env, "lost").await?;
+    let operator = world.operator().await?;
+    world.put::<Harbor>(harbor()).await?;
+    world.ready().await?;
+    let lost = "sample-harbor-core-csrf";
+    let before: Secret = world.get(lost).await?;
+    world.delete::<Secret>(lost).await?;
+    let failed = world.see("sample", "failed", |harbor: &Harbor| said(harbor, "Failed").0 == "True").await?;
+    let (_, message) = said(&failed, "Ready");
+    assert!(message.contains(lost) && message.contains("windlass.dev/regenerate"), "{message}");
+    assert!(world.namespace.api::<Secret>().get_opt(lost).await?.is_none());
+    let allow = json!({"metadata": {"annotations": {"windlass.dev/regenerate": lost}}});
+    world.change::<Harbor>("sample", allow).await?;
+    world.ready().await?;
+    let after: Secret = world.get(lost).await?;
+    assert_ne!(after.data, before.data);
+    world.end(operator).await
+}
+
+#[tokio::test]
+async fn a10_trivy_may_be_the_last_and_goes_alone() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let world = World::new(env, "trivy").await?;
+    let operator = world.operator().await?;
+    let mut with = harbor();
+    with["spec"]["trivy"] = json!({"storage": {}, "templateAnnotations": Story::NeverReady.annotations()});
+    with["metadata"]["annotations"] = json!({"goharbor.io/network-policies": "true"});
+    world.put::<Harbor>(with).await?;
+    world
+        .see("sample", "waiting for Trivy", |harbor: &Harbor| {
+            let (truth, message) = said(harbor, "Ready");
+            truth == "False" && message.starts_with("waiting for Trivy sample-harbor:")
+        })
+        .await?;
+    let pods = world.namespace.api::<Pod>();
+    Story::Ready.tell(&pods, "trivy.goharbor.io/name=sample-harbor-trivy").await?;
+    world.ready().await?;
+    world.get::<NetworkPolicy>("sample-harbor-trivy-ingress").await?;
+
+    world.change::<Harbor>("sample", json!({"spec": {"trivy": null}})).await?;
+    world.ready().await?;
+    world.gone::<Trivy>("sample-harbor").await?;
+    world.gone::<Deployment>("sample-harbor-trivy").await?;
+    world.gone::<Secret>("sample-harbor-internal-tls-trivy").await?;
+    world.gone::<NetworkPolicy>("sample-harbor-trivy-ingress").await?;
+    for still in ["core", "registry", "jobservice", "portal"] {
+        world.get::<Deployment>(&format!("sample-harbor-{still}")).await?;
+    }
+    world.end(operator).await
+}
+
+/// The kind, as its own operator has it: with a status.
+fn certificates_of_cert_manager() -> CustomResourceDefinition {
+    let mut definition = json!(Certificate::crd());
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = open;
+    serde_json::from_value(definition).unwrap()
+}
+
+#[tokio::test]
+async fn an_issuer_without_cert_manager_is_waited_for_and_then_used() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let world = World::new(env, "issuer").await?;
+    let operator = world.operator().await?;
+    let mut with = harbor();
+    with["spec"]["core"] = json!({"tokenIssuer": {"name": "ca"}});
+    world.put::<Harbor>(with).await?;
+    world
+        .see("sample", "waiting for cert-manager", |harbor: &Harbor| {
+            let (_, message) = said(harbor, "Ready");
+            message.contains("certificates.cert-manager.io")
+        })
+        .await?;
+    // What does not need it goes on.
+    world.get::<Registry>("sample-harbor").await?;
+    world.env.install_crds(&[certificates_of_cert_manager()]).await?;
+    let name = "sample-harbor-core-tokencert";
+    world.see::<Certificate>(name, "asked for", |asked| asked.spec.issuer_ref.name == "ca").await?;
+    let data = json!({"tls.crt": "certificate", "tls.key": "key", "ca.crt": "authority"});
+    let issued = json!({"metadata": {"name": name}, "type": "kubernetes.io/tls", "stringData": data});
+    world.put::<Secret>(issued).await?;
+    let status = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+    let certificates = world.namespace.api::<Certificate>();
+    let patch = kube::api::Patch::Merge(&status);
+    let params = kube::api::PatchParams::default();
+    certificates.patch(name, &params, &patch).await?;
+    world.ready().await?;
+    world.end(operator).await
+}
+
+#[tokio::test]
+async fn certificates_are_made_anew_before_they_end_and_pods_roll_with_them() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let options = HarborOptions {
+        registry_encryption_cost: 4,
+        authority_lifetime: Duration::from_mins(10),
+        certificate_lifetime: Duration::from_secs(30),
+        ..HarborOptions::default()
+    };
+    let world = World::with(env, "renewal", options).await?;
+    let operator = world.operator().await?;
+    world.put::<Harbor>(harbor()).await?;
+    world.ready().await?;
+    let name = "sample-harbor-internal-tls-jobservice";
+    let first: Secret = world.get(name).await?;
+    let before: Deployment = world.get("sample-harbor-jobservice").await?;
+    let next = world.see(name, "made anew", |secret: &Secret| secret.data != first.data).await?;
+    let content = |secret: &Secret, key: &str| secret.data.as_ref().unwrap()[key].clone();
+    assert_eq!(next.uid(), first.uid(), "the Secret is the same");
+    assert_eq!(content(&next, "ca.crt"), content(&first, "ca.crt"), "of the same authority");
+    assert_ne!(content(&next, "tls.key"), content(&first, "tls.key"));
+    let template = |deployment: &Deployment| json!(deployment.spec)["template"].clone();
+    world
+        .see("sample-harbor-jobservice", "rolled", |rolled: &Deployment| {
+            template(rolled) != template(&before)
+        })
+        .await?;
+
+    // A certificate that is lost protects nothing: it is simply made anew.
+    world.delete::<Secret>(name).await?;
+    world.see(name, "there again", |secret: &Secret| secret.uid() != first.uid()).await?;
+    world.see::<JobService>("sample-harbor", "there", |_| true).await?;
+    world.end(operator).await
+}
