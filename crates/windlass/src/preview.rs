@@ -96,3 +96,87 @@ fn what(node: &Node) -> String {
         Verb::Broken => "broken".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::DrawError;
+    use crate::kinds::Kinds;
+    use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    use kube::CustomResource;
+    use schemars::JsonSchema;
+    use serde::{Deserialize, Serialize};
+    use serde_json::json;
+
+    #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+    #[kube(group = "example.com", version = "v1", kind = "Shop", namespaced, status = "crate::Status")]
+    struct ShopSpec {
+        settings: String,
+    }
+
+    /// The name of its Secret is in a ConfigMap.
+    struct Indirect;
+
+    impl Blueprint for Indirect {
+        type Owner = Shop;
+        const NAME: &'static str = "indirect";
+
+        fn kinds(&self, kinds: &mut Kinds) {
+            kinds.owns::<Secret>().requires::<Secret>().requires::<ConfigMap>();
+        }
+
+        fn inputs(&self, shop: &Shop, inputs: &mut Inputs) {
+            inputs.read_object::<ConfigMap>(&shop.spec.settings);
+        }
+
+        fn further_inputs(&self, shop: &Shop, given: &Resolved, inputs: &mut Inputs) {
+            if let Some(name) = named(shop, given) {
+                inputs.read::<Secret>(name);
+            }
+        }
+
+        fn draw(&self, shop: &Shop, given: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
+            let Some(name) = named(shop, given) else {
+                plan.pending::<Secret>("copy", "nobody names a Secret");
+                return Ok(());
+            };
+            let text = given.text::<Secret>(&name, "key").unwrap_or_default();
+            let copy: Secret =
+                serde_json::from_value(json!({"metadata": {"name": "copy"}, "stringData": {"key": text}}))?;
+            plan.add(copy).after([given.get::<Secret>(&name)]).mutate(|copy| {
+                copy.label("copied", "yes");
+                Ok(())
+            });
+            Ok(())
+        }
+    }
+
+    fn named(shop: &Shop, given: &Resolved) -> Option<String> {
+        given.object::<ConfigMap>(&shop.spec.settings)?.data?.remove("secret")
+    }
+
+    fn drawn(objects: &[serde_json::Value]) -> Sketch {
+        let mut shop = Shop::new("shop", ShopSpec { settings: "settings".into() });
+        shop.metadata.namespace = Some("home".into());
+        sketch(&Indirect, &shop, objects).unwrap()
+    }
+
+    #[test]
+    fn what_an_input_names_is_an_input_too() {
+        let settings =
+            json!({"kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"secret": "password"}});
+        let password = json!({"kind": "Secret", "metadata": {"name": "password"}, "data": {"key": "eA=="}});
+        let missing = "it does not exist: create it, or change the reference to it".to_owned();
+        let nothing = drawn(&[]);
+        let waiting = [
+            ("ConfigMap settings".to_owned(), missing.clone()),
+            ("Secret copy".to_owned(), "nobody names a Secret".to_owned()),
+        ];
+        assert_eq!((nothing.objects.len(), &nothing.waiting[..]), (0, &waiting[..]));
+        assert_eq!(drawn(std::slice::from_ref(&settings)).waiting, [("Secret password".to_owned(), missing)]);
+        let whole = drawn(&[settings, password]);
+        assert!(whole.waiting.is_empty());
+        assert_eq!(whole.objects[0].body()["data"]["key"], "eA==");
+        assert_eq!(whole.objects[0].body()["metadata"]["labels"]["copied"], "yes");
+    }
+}

@@ -1,17 +1,16 @@
 //! Each component on a real control plane, under exactly the rights that the manifests grant.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
-mod kit;
+mod sample;
 
 use anyhow::Result;
-use harbor_operator::workload::child_name;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kit::world::{World, condition};
-use kit::{KINDS, NAME, claim, component, secrets};
 use kube::ResourceExt as _;
 use kube::api::ListParams;
+use sample::world::{World, condition};
+use sample::{KINDS, NAME, claim, component, secrets};
 use serde_json::{Value, json};
 use windlass_testenv::{TestEnv, or_not_run};
 
@@ -21,6 +20,10 @@ fn version(kind: &str) -> &'static str {
         "ChartMuseum" | "NotaryServer" | "NotarySigner" => "2.6.2",
         _ => "2.15.2",
     }
+}
+
+fn child_name(component: &str, controller: &str) -> String {
+    format!("{component}-{controller}")
 }
 
 fn controller(kind: &str) -> String {
@@ -129,6 +132,7 @@ async fn a_missing_key_is_named_and_what_runs_goes_on() -> Result<()> {
     let during: Deployment = world.get(&name).await?;
     assert_eq!(before.spec, during.spec, "pods that run are left alone");
     world.get::<k8s_openapi::api::core::v1::Secret>(&name).await?;
+    world.delete(&broken).await?;
     world.put(&secret("csrf")).await?;
     world.ready(&owner).await?;
     let after: Deployment = world.get(&name).await?;
@@ -199,9 +203,18 @@ async fn a4_an_edited_child_is_healed_and_a_converged_one_is_left_alone() -> Res
     assert!(service.owner_references().iter().any(|owner| owner.kind == "Registry"));
     world.namespace.api::<Service>().delete(&beside, &kube::api::DeleteParams::default()).await?;
     world.see::<Service>(&beside, "another one", |next| next.uid() != service.uid()).await?;
+    world
+        .see::<Deployment>(&name, "settled", |next| {
+            let status = next.status.as_ref().unwrap();
+            status.observed_generation == next.metadata.generation
+                && (status.replicas, status.available_replicas) == (Some(1), Some(1))
+        })
+        .await?;
+    operator.stop().await?;
+    let operator = world.operator().await?;
     world.ready(&owner).await?;
     world.ready(&controller_object).await?;
-    operator.idle_after(1).await?;
+    operator.idle_after(2).await?;
 
     // Worth a look, and nothing to do about; then again after a restart.
     let mark = world.mark()?;

@@ -1,6 +1,8 @@
 //! The kinds on a real API server: what is accepted, what is filled in, what is refused, and what is converted.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context as _, Result};
 use harbor_operator::api::harbor::HarborCommon;
 use harbor_operator::api::validation::{VersionRules, validators};
@@ -163,138 +165,9 @@ async fn what_is_not_said_is_what_it_has_always_been() -> Result<()> {
         let found = stored.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
         found.unwrap()["spec"].clone()
     };
-    let gigabyte = json!({"sizeLimit": "1Gi"});
-    let cases = [
-        (
-            "Harbor",
-            "minimal",
-            json!({
-                "logLevel": "info", "updateStrategyType": "RollingUpdate",
-                "core": {"maxIdleConnections": 50, "maxOpenConnections": 1000},
-                "expose": {"core": {"ingress": {"controller": "default"}}},
-                "imageChartStorage": {"filesystem": {"registryPersistentVolume": {"maxthreads": 100}}},
-            }),
-        ),
-        (
-            "Harbor",
-            "full",
-            json!({
-                "core": {"metrics": {"enabled": true, "port": 8001, "path": "/metrics"}},
-                "proxy": {"components": ["core"], "noProxy": ["127.0.0.1", "localhost", ".local", ".internal"]},
-                "trace": {"sampleRate": 1, "otel": {"timeout": "10s"}},
-                "exporter": {"path": "/metrics", "port": 9090},
-                "notary": {"migrationEnabled": true},
-                "trivy": {"offlineScan": false, "skipUpdate": true},
-                "imageChartStorage": {"s3": {
-                    "encrypt": false, "secure": true, "skipverify": false, "storageclass": "STANDARD", "v4auth": true,
-                }},
-            }),
-        ),
-        (
-            "Core",
-            "c",
-            json!({
-                "authMode": "db_auth", "configExpiration": "5s",
-                "components": {
-                    "chartRepository": {"absoluteURL": false, "cacheDriver": "redis"}, "registry": {"sync": false},
-                },
-                "database": {"maxIdleConnections": 50, "maxOpenConnections": 1000},
-                "http": {"enableGzip": true}, "log": {"level": "info"},
-                "metrics": {"enabled": false, "port": 8001, "path": "/metrics"},
-                "redis": {"database": 0, "idleTimeout": "30s"},
-            }),
-        ),
-        (
-            "JobService",
-            "c",
-            json!({
-                "updateStrategyType": "RollingUpdate",
-                "jobLoggers": {
-                    "files": [{"level": "INFO", "sweeper": "720h", "volume": {"emptyDir": {"sizeLimit": "100Mi"}}}],
-                    "stdout": {"level": "INFO"},
-                },
-                "loggers": {"stdout": {"level": "INFO"}},
-                "storage": {"scanDataExports": {"volumeSource": {"emptyDir": gigabyte}}},
-                "workerPool": {"backend": "redis", "workers": 10, "redisPool": {"database": 0, "idleTimeout": "30s"}},
-            }),
-        ),
-        ("Portal", "c", json!({"maxConnections": 1024})),
-        (
-            "Registry",
-            "c",
-            json!({
-                "updateStrategyType": "RollingUpdate",
-                "health": {
-                    "storageDriver": {"enabled": true, "interval": "5s", "threshold": 3},
-                    "tcp": [{"address": "a:1", "interval": "5s", "threshold": 3, "timeout": "5s"}],
-                },
-                "http": {
-                    "debug": {"port": 5001, "prometheus": {"enabled": false, "path": "/metrics"}},
-                    "headers": {"X-Content-Type-Options": ["nosniff"]}, "net": "tcp", "relativeURLs": true,
-                },
-                "log": {"formatter": "text", "level": "info"},
-                "redis": {"database": 0, "pool": {"idleTimeout": "30s", "maxActive": 5, "maxIdle": 3}},
-                "storage": {
-                    "driver": {"filesystem": {"maxthreads": 100}},
-                    "maintenance": {"uploadPurging": {"age": "168h", "dryRun": false, "enabled": false, "interval": "24h"}},
-                },
-            }),
-        ),
-        ("RegistryController", "c", json!({"log": {"level": "info"}})),
-        (
-            "ChartMuseum",
-            "c",
-            json!({
-                "chart": {
-                    "allowOverwrite": true, "onlySemver2": false, "repo": {"depth": 1, "depthDynamic": false},
-                    "postFormFieldName": {"chart": "chart", "provenance": "prov"},
-                },
-                "log": {"debug": false, "health": false, "json": false, "latencyInteger": true},
-                "server": {"maxUploadSize": 20_971_520},
-                "disable": {"api": false, "delete": false, "forceOverwrite": false, "metrics": false, "statefiles": false},
-            }),
-        ),
-        (
-            "Exporter",
-            "c",
-            json!({"path": "/metrics", "port": 8001, "cache": {"cleanInterval": "4h", "duration": "30s"}}),
-        ),
-        (
-            "NotaryServer",
-            "c",
-            json!({
-                "authentication": {"token": {"autoredirect": true}},
-                "trustService": {"remote": {"keyAlgorithm": "ecdsa", "port": 443}},
-                "logging": {"level": "info"},
-            }),
-        ),
-        ("NotarySigner", "c", json!({"authentatication": {"certificateRef": "c"}})),
-        (
-            "Trivy",
-            "c",
-            json!({
-                "offlineScan": false, "severities": ["UNKNOWN", "LOW", "MEDIUM", "HIGH", "CRITICAL"], "timeout": "5m0s",
-                "vulnerabilityTypes": ["os", "library"], "log": {"level": "info"},
-                "redis": {
-                    "namespace": "harbor.scanner.trivy:store",
-                    "jobs": {"Namespace": "harbor.scanner.trivy:job-queue", "scanTTL": "1h"},
-                    "pool": {
-                        "connectionTimeout": "1s", "idleTimeout": "5m", "maxActive": 5, "maxIdle": 5, "readTimeout": "1s",
-                        "writeTimeout": "1s",
-                    },
-                },
-                "server": {
-                    "debugMode": false, "idleTimeout": "60s", "ignoreUnfixed": false, "insecure": false, "readTimeout": "15s",
-                    "writeTimeout": "15s",
-                },
-                "storage": {"cache": {"volumeSource": {"emptyDir": gigabyte}}, "reports": {"volumeSource": {"emptyDir": gigabyte}}},
-                "update": {"skip": false},
-            }),
-        ),
-    ];
-    for (kind, name, defaults) in cases {
-        let found = spec(kind, name);
-        assert!(contains(&found, &defaults), "{kind} {name}:\n{defaults}\n{found}");
+    for defaults in manifests("defaults")? {
+        let found = spec(defaults["kind"].as_str().unwrap(), defaults["name"].as_str().unwrap());
+        assert!(contains(&found, &defaults["spec"]), "{defaults}\n{found}");
     }
     // Nothing is filled in that was not before.
     assert_eq!(spec("Portal", "c"), json!({"maxConnections": 1024}));
@@ -412,24 +285,26 @@ async fn what_is_wrong_is_refused_with_the_field_and_the_remedy() -> Result<()> 
         let message = refusal(&env.client(), namespace.name(), &object).await;
         assert!(message.contains(what) && message.contains(remedy), "{what}, {remedy}: {message}");
     }
-    // The one null that is kept.
-    let message = refusal(
-        &env.client(),
-        namespace.name(),
-        &changed(component("JobService"), "/spec/loggers", json!({"files": null})),
-    )
-    .await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_one_null_that_was_kept_still_is_and_times_are_as_go_reads_them() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    env.install_crds(&definitions()).await?;
+    let namespace = env.namespace("odd").await?;
+    let (client, home) = (env.client(), namespace.name());
+    let all = [manifests("newer")?, manifests("components")?].concat();
+    let first = |kind: &str| all.iter().find(|object| object["kind"] == kind).unwrap();
+    let loggers = |loggers: Value| changed(first("JobService"), "/spec/loggers", loggers);
+    let message = refusal(&client, home, &loggers(json!({"files": null}))).await;
     assert!(message.contains("at least one of files"), "{message}");
-    let files = json!({"files": null, "stdout": {}});
-    let stored =
-        apply(&env.client(), namespace.name(), &changed(component("JobService"), "/spec/loggers", files))
-            .await?;
+    let stored = apply(&client, home, &loggers(json!({"files": null, "stdout": {}}))).await?;
     assert_eq!(stored["spec"]["loggers"], json!({"files": null, "stdout": {"level": "INFO"}}));
-    // Every form in which Go reads a time.
+
     for time in ["0", "500ms", "1.5h", "1h30m", "-1s", "2µs"] {
-        let mut object = changed(harbor, "/spec/exporter", json!({"cache": {"duration": time}}));
-        object["metadata"]["name"] = "times".into();
-        apply(&env.client(), namespace.name(), &object).await.with_context(|| time.to_owned())?;
+        let object = changed(first("Harbor"), "/spec/exporter", json!({"cache": {"duration": time}}));
+        apply(&client, home, &object).await.with_context(|| time.to_owned())?;
     }
     Ok(())
 }
@@ -451,7 +326,7 @@ fn operator() -> Operator {
         .into_iter()
         .fold(Operator::new("harbor-operator"), Operator::definition)
         .part(conversion::converters)
-        .part(|setup| validators(setup, &NotNine))
+        .part(|setup| validators(setup, &NotNine, &BTreeSet::new()))
 }
 
 /// The whole way: the API server asks our webhooks, about both versions.

@@ -3,24 +3,25 @@
 //! A snapshot shows the values of Secrets as they are stored: in these tests they are no secrets.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
-mod kit;
+mod sample;
 
 use harbor_operator::api::{
     ChartMuseum, Core, Exporter, JobService, NotaryServer, NotarySigner, Portal, Registry, Trivy,
 };
 use harbor_operator::catalogue::Release;
-use harbor_operator::workload::{Component, ComponentBlueprint, Defaults};
-use kit::{KINDS, claim, component, stored_secrets};
+use harbor_operator::workload::{ComponentBlueprint, Deployed};
+use sample::{KINDS, claim, component, stored_secrets};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use windlass::{DrawError, Sketch, sketch};
 
 const VERSIONS: [&str; 4] = ["2.6.2", "2.8.6", "2.9.5", "2.15.2"];
 
-fn drawn<C: Component>(owner: &Value, objects: &[Value]) -> Result<Sketch, DrawError> {
+fn drawn<C: Deployed>(owner: &Value, objects: &[Value]) -> Result<Sketch, DrawError> {
     let mut owner = owner.clone();
     owner["metadata"]["namespace"] = json!("registry");
     let owner: C = serde_json::from_value(owner).unwrap();
-    sketch(&ComponentBlueprint::<C>::new(Defaults::default()), &owner, objects)
+    sketch(&ComponentBlueprint::<C>::new(Arc::default()), &owner, objects)
 }
 
 fn draw(owner: &Value, objects: &[Value]) -> Result<Sketch, DrawError> {
@@ -78,6 +79,96 @@ fn each_component_is_drawn_for_its_release() {
             }
         }
     }
+}
+
+fn shown(sketch: &Sketch) -> String {
+    let objects = sketch.objects.iter().filter(|object| object.resource().kind != "Service");
+    objects.map(|object| serde_saphyr::to_string(object.body()).unwrap()).collect::<Vec<_>>().join("---\n")
+}
+
+/// What differs with the store: configuration, Secrets, volumes. One release is enough, its files are shown elsewhere.
+#[test]
+fn registries_and_chart_museums_are_drawn_for_each_store() {
+    let key = |name: &str| json!({"kind": "Secret", "metadata": {"name": name}, "data": {"secret": "eA==", "GCS_KEY_DATA": "e30=", "ca.crt": "eA=="}});
+    let registries = [
+        (
+            "s3",
+            json!({"s3": {"accesskey": "id", "secretkeyRef": "store", "certificateRef": "store", "region": "r",
+            "bucket": "b", "regionendpoint": "https://minio.example", "rootdirectory": "/harbor"}}),
+        ),
+        ("s3-without-keys", json!({"s3": {"region": "r", "bucket": "b"}})),
+        (
+            "swift",
+            json!({"swift": {"authurl": "https://keystone.example/v3", "username": "u", "passwordRef": "store",
+            "container": "c", "prefix": "p", "accesskey": "t", "secretkeyRef": "store", "authversion": "3"}}),
+        ),
+        ("azure", json!({"azure": {"accountname": "a", "accountkeyRef": "store", "container": "c"}})),
+        ("gcs", json!({"gcs": {"bucket": "b", "keyDataRef": "store", "pathPrefix": "p"}})),
+        (
+            "oss",
+            json!({"oss": {"accessKeyID": "id", "accessSecretRef": "store", "region": "oss-r", "bucket": "b",
+            "endpoint": "oss.example", "pathPrefix": "p"}}),
+        ),
+        ("inmemory", json!({"inmemory": {}})),
+    ];
+    let charts = [
+        (
+            "amazon",
+            json!({"amazon": {"accessKeyID": "id", "accessSecretRef": "store", "bucket": "b", "prefix": "p"}}),
+        ),
+        ("azure", json!({"azure": {"accountname": "a", "accountkeyRef": "store", "container": "c"}})),
+        ("gcs", json!({"gcs": {"bucket": "b", "keyDataSecretRef": "store"}})),
+        (
+            "openstack",
+            json!({"openstack": {"authenticationURL": "https://keystone.example/v3", "container": "c",
+            "username": "u", "passwordRef": "store", "tenantID": "t"}}),
+        ),
+        (
+            "oss",
+            json!({"oss": {"accessKeyID": "id", "accessSecretRef": "store", "bucket": "b", "endpoint": "oss.example"}}),
+        ),
+    ];
+    let mut settings = insta::Settings::clone_current();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    let _bound = settings.bind_to_scope();
+    for (name, driver) in registries {
+        let mut owner = component("Registry", "2.15.2", false);
+        owner["spec"]["storage"]["driver"] = driver;
+        let mut objects = everything("2.15.2", false);
+        objects.push(key("store"));
+        let sketch = draw(&owner, &objects).unwrap();
+        assert!(sketch.waiting.is_empty(), "{name}: {:?}", sketch.waiting);
+        insta::assert_snapshot!(format!("registry-store-{name}"), shown(&sketch));
+    }
+    for (name, storage) in charts {
+        let mut owner = component("ChartMuseum", "2.6.2", false);
+        owner["spec"]["chart"]["storage"] = storage;
+        let mut objects = everything("2.6.2", false);
+        objects.push(key("store"));
+        let sketch = draw(&owner, &objects).unwrap();
+        assert!(sketch.waiting.is_empty(), "{name}: {:?}", sketch.waiting);
+        insta::assert_snapshot!(format!("chartmuseum-store-{name}"), shown(&sketch));
+    }
+}
+
+#[test]
+fn a_registry_with_options_of_middlewares_has_its_file_in_a_secret() {
+    let mut owner = component("Registry", "2.15.2", false);
+    owner["spec"]["middlewares"] = json!({"storage": [{"name": "cloudfront", "optionsRef": "options"}]});
+    let mut objects = everything("2.15.2", false);
+    objects.push(
+        json!({"kind": "Secret", "metadata": {"name": "options"}, "data": {"privatekey": "aHVudGVyMg=="}}),
+    );
+    let sketch = draw(&owner, &objects).unwrap();
+    assert!(!names(&sketch).contains(&"ConfigMap sample-harbor-registry".to_owned()), "{:?}", names(&sketch));
+    for object in &sketch.objects {
+        assert!(!object.body().to_string().contains("hunter2"), "{:?}", names(&sketch));
+    }
+    let deployment = sketch.objects.iter().find(|object| object.makes_pods()).unwrap().body();
+    let volumes = deployment["spec"]["template"]["spec"]["volumes"].as_array().unwrap();
+    let file = volumes.iter().find(|volume| volume["name"] == "registry-config").unwrap();
+    assert_eq!(file["secret"]["secretName"], "sample-harbor-registry");
 }
 
 /// Visits every pod template.
@@ -172,6 +263,17 @@ fn drawing_twice_gives_the_same_bytes() {
             |sketch: &Sketch| sketch.objects.iter().map(|object| object.body().clone()).collect::<Vec<_>>();
         assert_eq!(bodies(&sketch), bodies(&again), "{kind}");
     }
+}
+
+#[test]
+fn a_plan_is_shown_whole_without_a_cluster() {
+    let mut owner = component("Core", "2.15.2", false);
+    owner["metadata"]["namespace"] = json!("registry");
+    let owner: Core = serde_json::from_value(owner).unwrap();
+    let plan = windlass::preview(&ComponentBlueprint::<Core>::new(Arc::default()), &owner).unwrap();
+    let text = plan.text().to_string();
+    assert!(text.contains("Deployment sample-harbor-core: planned: apply, also after "), "{text}");
+    assert!(text.contains("Secret csrf: planned: required") && !text.contains("pending"), "{text}");
 }
 
 fn names(sketch: &Sketch) -> Vec<String> {

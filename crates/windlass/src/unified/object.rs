@@ -116,6 +116,10 @@ impl<B: Blueprint> Visitor<'_, B> {
         if meta.managed.is_empty() && !generated {
             self.machine.desk.take_over(desired, &found).await?;
         }
+        if node.retained() && generated {
+            // It may have been made by somebody who did not think of the day after.
+            self.machine.desk.disown(desired, &found, self.owner.uid).await?;
+        }
         self.update(node, desired, digest, meta, "adopted", done).await
     }
 

@@ -26,7 +26,7 @@ pub(super) fn lacks(kind: &str) -> Vec<&'static [&'static str]> {
     match kind {
         "Core" => fields.push(&["trace"]),
         "JobService" => {
-            fields.extend([&["trace"] as &[&str], &["metrics"], &["storage"], &["updateStrategyType"]])
+            fields.extend([&["trace"] as &[&str], &["metrics"], &["storage"], &["updateStrategyType"]]);
         }
         "Registry" => {
             fields.extend([&["trace"] as &[&str], &["updateStrategyType"]]);
@@ -78,7 +78,9 @@ pub(super) fn schema(kind: &str, spec: &mut JSONSchemaProps) {
         }
     }
     if kind == "Harbor" {
-        ["database", "redis", "imageChartStorage"].iter().for_each(|field| optional(spec, field));
+        for field in ["database", "redis", "imageChartStorage"] {
+            optional(spec, field);
+        }
     }
     // Rules that speak of fields which are gone; the webhook says the same of the newer version.
     for path in [&["imageChartStorage"] as &[&str], &["storage", "driver"]] {
@@ -105,4 +107,27 @@ fn cluster() -> JSONSchemaProps {
     let mut schema = schema.unwrap_or_default();
     tidy(&mut schema);
     at(&mut schema, &["spec"]).map(std::mem::take).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::definitions;
+
+    #[test]
+    fn the_older_version_lacks_only_what_the_newer_one_has() {
+        for definition in definitions() {
+            let kind = definition.spec.names.kind;
+            let mut schemas = definition.spec.versions.into_iter().map(|version| {
+                let schema = version.schema.and_then(|schema| schema.open_api_v3_schema).unwrap();
+                schema.properties.unwrap().remove("spec").unwrap()
+            });
+            let mut newer = if kind == "HarborCluster" { cluster() } else { schemas.next().unwrap() };
+            let mut older = schemas.next_back().unwrap();
+            for path in lacks(&kind) {
+                assert!(at(&mut newer, path).is_some(), "{kind}: {path:?} is nowhere");
+                assert!(at(&mut older, path).is_none(), "{kind}: {path:?} is still there");
+            }
+        }
+    }
 }

@@ -10,6 +10,7 @@ use super::pattern;
 /// Amazon S3, or what speaks like it.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[allow(clippy::struct_excessive_bools)] // as it is
 pub struct S3 {
     /// The access key; without one, the rights of the ServiceAccount are used.
     #[serde(rename = "accesskey", skip_serializing_if = "Option::is_none")]

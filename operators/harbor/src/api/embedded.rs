@@ -181,7 +181,7 @@ fn quantities_as_text(value: &mut Value) {
             for (name, value) in fields {
                 match (name.as_str(), &mut *value) {
                     ("limits" | "requests", Value::Object(quantities)) => {
-                        quantities.values_mut().for_each(text)
+                        quantities.values_mut().for_each(text);
                     }
                     ("sizeLimit" | "divisor", value) => text(value),
                     (_, value) => quantities_as_text(value),
@@ -259,7 +259,7 @@ mod tests {
         let resources: Embedded<ResourceRequirements> =
             embedded(json!({"limits": {"cpu": 1, "memory": "1Gi"}, "requests": {"cpu": 0.5}}));
         let typed = resources.typed().unwrap();
-        let limits: Vec<_> = typed.limits.unwrap().into_iter().map(|(_, quantity)| quantity.0).collect();
+        let limits: Vec<_> = typed.limits.unwrap().into_values().map(|quantity| quantity.0).collect();
         assert_eq!(limits, ["1", "1Gi"]);
         assert_eq!(typed.requests.unwrap()["cpu"].0, "0.5");
     }

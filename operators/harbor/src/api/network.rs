@@ -1,5 +1,7 @@
 //! Addresses and proxies.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -66,8 +68,8 @@ pub struct Ingress {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ingress_class_name: Option<String>,
     /// Annotations of the Ingress; they win over the operator's.
-    #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
-    pub annotations: std::collections::BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
 }
 
 fn any_controller() -> IngressController {
@@ -87,8 +89,8 @@ pub struct ProxyService {
     #[serde(rename = "type")]
     pub kind: ServiceType,
     /// Annotations of the Service, for the cloud that serves it.
-    #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
-    pub annotations: std::collections::BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
     /// The port for http on every node, for NodePort; the cluster chooses if nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
@@ -109,7 +111,7 @@ impl Default for ProxyService {
     fn default() -> Self {
         Self {
             kind: ServiceType::ClusterIp,
-            annotations: Default::default(),
+            annotations: BTreeMap::new(),
             http_node_port: None,
             https_node_port: None,
             load_balancer_class: None,

@@ -11,12 +11,14 @@
 //! created. The functions that refuse are for creation and for a change of `spec.version`.
 
 mod admission;
+mod delegated;
 mod release;
 mod releases;
 mod removed;
 mod version;
 
 pub use admission::{Refusal, Warning, admit_change, admit_creation, warnings};
+pub use delegated::Delegated;
 pub use release::{Component, DatabaseImage, Feature, Release, UnknownRelease};
 pub use removed::{NotaryData, Wanted, refuse_removed};
 pub use version::{InvalidVersion, Version};

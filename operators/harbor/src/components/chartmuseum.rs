@@ -7,13 +7,12 @@ use crate::api::chartmuseum::{
     ChartFormFields, ChartIndex, ChartMuseum, ChartMuseumDisable, ChartMuseumLog, ChartMuseumServer,
     ChartMuseumSpec,
 };
-use crate::api::component::ComponentSpec;
 use crate::catalogue::{self, Release};
 use crate::config::SecretKey;
 use crate::config::chartmuseum as file;
 use crate::wiring::{self, certificate, is_tls};
 use crate::workload::{
-    Check, Component, ComponentBlueprint, Container, Making, Parts, Pod, Probes, Sources, Strategy, Trust,
+    Check, ComponentBlueprint, Container, Deployed, Making, Parts, Pod, Probes, Sources, Strategy, Trust,
     config_map, count, duration, mount, policy, seconds_of, secret, service,
 };
 
@@ -22,14 +21,9 @@ use super::chartmuseum_storage::{Stored, stored};
 /// The plan of ChartMuseum.
 pub type ChartMuseumBlueprint = ComponentBlueprint<ChartMuseum>;
 
-impl Component for ChartMuseum {
-    const CONTROLLER: &'static str = "chartmuseum";
+impl Deployed for ChartMuseum {
     const BLUEPRINT: &'static str = "chartmuseum.goharbor.io";
     const PART: catalogue::Component = catalogue::Component::ChartMuseum;
-
-    fn component(&self) -> &ComponentSpec {
-        &self.spec.component
-    }
 
     fn requires(kinds: &mut Kinds) {
         kinds.requires::<PersistentVolumeClaim>();

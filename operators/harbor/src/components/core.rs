@@ -2,13 +2,12 @@
 
 use windlass::DrawError;
 
-use crate::api::component::ComponentSpec;
 use crate::api::core::{Core, CoreSpec};
 use crate::catalogue::{self, Release};
 use crate::config::core as file;
 use crate::wiring::{self, certificate, is_tls};
 use crate::workload::{
-    Check, Component, ComponentBlueprint, Container, Making, Parts, Pod, Probes, Site, Sources, Trust,
+    Check, ComponentBlueprint, Container, Deployed, Making, Parts, Pod, Probes, Site, Sources, Trust,
     config_map, duration, empty, mount_part, policy, secret, secret_if_there, service,
 };
 
@@ -18,14 +17,9 @@ pub type CoreBlueprint = ComponentBlueprint<Core>;
 /// How many times ten seconds the migration of a large database may take, before Core is killed for not starting.
 const MIGRATION: i32 = 360;
 
-impl Component for Core {
-    const CONTROLLER: &'static str = "core";
+impl Deployed for Core {
     const BLUEPRINT: &'static str = "core.goharbor.io";
     const PART: catalogue::Component = catalogue::Component::Core;
-
-    fn component(&self) -> &ComponentSpec {
-        &self.spec.component
-    }
 
     fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
         let (site, spec, served) = (making.site, &self.spec, self.spec.served());

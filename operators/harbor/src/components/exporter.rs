@@ -2,13 +2,13 @@
 
 use windlass::DrawError;
 
-use crate::api::component::{ComponentSpec, Served};
+use crate::api::component::Served;
 use crate::api::exporter::{Exporter, ExporterCache, ExporterSpec};
 use crate::catalogue::{self, Release};
 use crate::config::exporter as file;
 use crate::wiring::{self, certificate};
 use crate::workload::{
-    Check, Component, ComponentBlueprint, Container, Making, Parts, Pod, Probes, Site, Sources, Trust,
+    Check, ComponentBlueprint, Container, Deployed, Making, Parts, Pod, Probes, Site, Sources, Trust,
     duration, host, policy, port, secret, service,
 };
 
@@ -17,14 +17,9 @@ use super::jobservice::redis_namespace;
 /// The plan of an exporter.
 pub type ExporterBlueprint = ComponentBlueprint<Exporter>;
 
-impl Component for Exporter {
-    const CONTROLLER: &'static str = "exporter";
+impl Deployed for Exporter {
     const BLUEPRINT: &'static str = "exporter.goharbor.io";
     const PART: catalogue::Component = catalogue::Component::Exporter;
-
-    fn component(&self) -> &ComponentSpec {
-        &self.spec.component
-    }
 
     fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
         let (site, spec) = (making.site, &self.spec);

@@ -3,14 +3,13 @@
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use windlass::{DrawError, Kinds};
 
-use crate::api::component::ComponentSpec;
 use crate::api::embedded::{Embedded, VolumeSource};
 use crate::api::jobservice::{JobService, JobServiceSpec, Loggers};
 use crate::catalogue::{self, Release};
 use crate::config::jobservice::{self as file, Logger, job_log_dir, log_dir};
 use crate::wiring::{self, certificate, is_tls};
 use crate::workload::{
-    Check, Component, ComponentBlueprint, Container, Making, Parts, Pod, Probes, Site, Sources, Strategy,
+    Check, ComponentBlueprint, Container, Deployed, Making, Parts, Pod, Probes, Site, Sources, Strategy,
     Trust, at_field, config_map, count, duration, empty, mount, mount_part, policy, secret, service,
 };
 
@@ -20,14 +19,9 @@ pub type JobServiceBlueprint = ComponentBlueprint<JobService>;
 /// Where what users export of scans is kept.
 const EXPORTS_DIR: &str = "/var/scandata_exports";
 
-impl Component for JobService {
-    const CONTROLLER: &'static str = "jobservice";
+impl Deployed for JobService {
     const BLUEPRINT: &'static str = "jobservice.goharbor.io";
     const PART: catalogue::Component = catalogue::Component::JobService;
-
-    fn component(&self) -> &ComponentSpec {
-        &self.spec.component
-    }
 
     fn requires(kinds: &mut Kinds) {
         kinds.requires::<PersistentVolumeClaim>();
@@ -166,17 +160,16 @@ fn loggers(field: &str, given: &Loggers, directory: fn(usize) -> String) -> Resu
 }
 
 fn volumes(spec: &JobServiceSpec, mut pod: Pod) -> Result<Pod, DrawError> {
-    let kinds: [(&str, &Loggers, fn(usize) -> String); 2] =
-        [("joblogs", &spec.job_loggers, job_log_dir), ("logs", &spec.loggers, log_dir)];
-    for (kind, loggers, directory) in kinds {
-        for (n, logger) in loggers.files().iter().enumerate() {
-            let name = format!("{kind}-{n}");
-            let volume = match &logger.volume {
-                Some(volume) => volume.volume(&*name).map_err(|error| at_field(&name, &error))?,
-                None => empty(&name),
-            };
-            pod = pod.with(volume, &directory(n));
-        }
+    let of_jobs = spec.job_loggers.files().iter().enumerate();
+    let of_jobs = of_jobs.map(|(n, logger)| (format!("joblogs-{n}"), job_log_dir(n), logger));
+    let own = spec.loggers.files().iter().enumerate();
+    let own = own.map(|(n, logger)| (format!("logs-{n}"), log_dir(n), logger));
+    for (name, directory, logger) in of_jobs.chain(own) {
+        let volume = match &logger.volume {
+            Some(volume) => volume.volume(&*name).map_err(|error| at_field(&name, &error))?,
+            None => empty(&name),
+        };
+        pod = pod.with(volume, &directory);
     }
     if let Some(storage) = &spec.storage {
         let exports = &storage.scan_data_exports;

@@ -14,21 +14,41 @@ mod registry_storage;
 pub mod registryctl;
 pub mod trivy;
 
+use std::sync::Arc;
+
 use windlass_operator::Operator;
 
-use crate::workload::Defaults;
+use crate::api::children::Parent as _;
+use crate::api::{
+    ChartMuseum, Core, Exporter, JobService, NotaryServer, NotarySigner, Portal, Registry,
+    RegistryController, Trivy,
+};
+use crate::settings::HarborSettings;
+use crate::workload::{ComponentBlueprint, Deployed};
 
-/// Adds the controllers of all components to an operator.
-pub fn with_components(operator: Operator, defaults: &Defaults) -> Operator {
-    operator
-        .blueprint(portal::PortalBlueprint::new(defaults.clone()))
-        .blueprint(registry::RegistryBlueprint::new(defaults.clone()))
-        .blueprint(registryctl::RegistryControllerBlueprint)
-        .blueprint(core::CoreBlueprint::new(defaults.clone()))
-        .blueprint(jobservice::JobServiceBlueprint::new(defaults.clone()))
-        .blueprint(trivy::TrivyBlueprint::new(defaults.clone()))
-        .blueprint(exporter::ExporterBlueprint::new(defaults.clone()))
-        .blueprint(chartmuseum::ChartMuseumBlueprint::new(defaults.clone()))
-        .blueprint(notaryserver::NotaryServerBlueprint::new(defaults.clone()))
-        .blueprint(notarysigner::NotarySignerBlueprint::new(defaults.clone()))
+/// Adds the controllers of all components to an operator, but for those that are disabled.
+pub fn with_components(operator: Operator, settings: &HarborSettings) -> Operator {
+    let settings = &Arc::new(settings.clone());
+    let operator = with::<Portal>(operator, settings);
+    let operator = with::<Registry>(operator, settings);
+    let operator = if settings.runs(RegistryController::CONTROLLER) {
+        operator.blueprint(registryctl::RegistryControllerBlueprint)
+    } else {
+        operator
+    };
+    let operator = with::<Core>(operator, settings);
+    let operator = with::<JobService>(operator, settings);
+    let operator = with::<Trivy>(operator, settings);
+    let operator = with::<Exporter>(operator, settings);
+    let operator = with::<ChartMuseum>(operator, settings);
+    let operator = with::<NotaryServer>(operator, settings);
+    with::<NotarySigner>(operator, settings)
+}
+
+fn with<C: Deployed>(operator: Operator, settings: &Arc<HarborSettings>) -> Operator {
+    if settings.runs(C::CONTROLLER) {
+        operator.blueprint(ComponentBlueprint::<C>::new(Arc::clone(settings)))
+    } else {
+        operator
+    }
 }

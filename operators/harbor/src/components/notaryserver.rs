@@ -2,14 +2,14 @@
 
 use windlass::DrawError;
 
-use crate::api::component::{ComponentSpec, Served};
+use crate::api::component::Served;
 use crate::api::notary::{NotaryServer, NotaryServerSpec};
 use crate::api::postgres::PostgresConnection;
 use crate::catalogue;
 use crate::config::notary as file;
 use crate::wiring::{self, CERTIFICATE, certificate};
 use crate::workload::{
-    Check, Component, ComponentBlueprint, Container, Making, Parts, Pod, Probes, Sources, config_map, mount,
+    Check, ComponentBlueprint, Container, Deployed, Making, Parts, Pod, Probes, Sources, config_map, mount,
     policy, port, secret, service,
 };
 
@@ -19,14 +19,9 @@ pub type NotaryServerBlueprint = ComponentBlueprint<NotaryServer>;
 /// The port of its pods, with TLS and without.
 const PORT: i32 = 4443;
 
-impl Component for NotaryServer {
-    const CONTROLLER: &'static str = "notaryserver";
+impl Deployed for NotaryServer {
     const BLUEPRINT: &'static str = "notaryserver.goharbor.io";
     const PART: catalogue::Component = catalogue::Component::NotaryServer;
-
-    fn component(&self) -> &ComponentSpec {
-        &self.spec.component
-    }
 
     fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
         let (site, spec) = (making.site, &self.spec);

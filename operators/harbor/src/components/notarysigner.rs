@@ -3,13 +3,12 @@
 use k8s_openapi::api::core::v1::{EnvFromSource, SecretEnvSource};
 use windlass::DrawError;
 
-use crate::api::component::ComponentSpec;
 use crate::api::notary::NotarySigner;
 use crate::catalogue;
 use crate::config::notary as file;
 use crate::wiring::CERTIFICATE;
 use crate::workload::{
-    Check, Component, ComponentBlueprint, Container, Making, Parts, Pod, Probes, Sources, config_map, mount,
+    Check, ComponentBlueprint, Container, Deployed, Making, Parts, Pod, Probes, Sources, config_map, mount,
     policy, secret, service,
 };
 
@@ -21,14 +20,9 @@ pub type NotarySignerBlueprint = ComponentBlueprint<NotarySigner>;
 /// The port of its pods and of its Service.
 pub const PORT: i32 = 7899;
 
-impl Component for NotarySigner {
-    const CONTROLLER: &'static str = "notarysigner";
+impl Deployed for NotarySigner {
     const BLUEPRINT: &'static str = "notarysigner.goharbor.io";
     const PART: catalogue::Component = catalogue::Component::NotarySigner;
-
-    fn component(&self) -> &ComponentSpec {
-        &self.spec.component
-    }
 
     fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
         let (site, spec) = (making.site, &self.spec);

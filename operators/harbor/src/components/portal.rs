@@ -2,27 +2,21 @@
 
 use windlass::DrawError;
 
-use crate::api::component::ComponentSpec;
 use crate::api::portal::Portal;
 use crate::catalogue;
 use crate::config::portal::{CONFIG_KEY, CONFIG_PATH, Families, Portal as Input, SSL_DIR, render};
 use crate::wiring::{certificate, is_tls};
 use crate::workload::{
-    Check, Component, ComponentBlueprint, Container, Making, Parts, Pod, Probes, Sources, config_map, count,
+    Check, ComponentBlueprint, Container, Deployed, Making, Parts, Pod, Probes, Sources, config_map, count,
     mount_part, policy, secret, service,
 };
 
 /// The plan of a portal.
 pub type PortalBlueprint = ComponentBlueprint<Portal>;
 
-impl Component for Portal {
-    const CONTROLLER: &'static str = "portal";
+impl Deployed for Portal {
     const BLUEPRINT: &'static str = "portal.goharbor.io";
     const PART: catalogue::Component = catalogue::Component::Portal;
-
-    fn component(&self) -> &ComponentSpec {
-        &self.spec.component
-    }
 
     fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
         let (site, spec, served) = (making.site, &self.spec, self.spec.served());

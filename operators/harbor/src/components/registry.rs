@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::ResourceExt as _;
 use windlass::{DrawError, Kinds};
 
-use crate::api::component::ComponentSpec;
+use crate::api::children::{Parent as _, child_of};
 use crate::api::names::annotation::VERSION;
 use crate::api::registry::{Registry, RegistrySpec};
 use crate::api::registryctl::RegistryController;
@@ -16,8 +16,8 @@ use crate::config::registryctl as controller_file;
 use crate::config::{Env, Rendered};
 use crate::wiring::{self, certificate, is_tls};
 use crate::workload::{
-    Check, Component, ComponentBlueprint, Config, Container, Making, Parts, Pod, Probes, Sources, Strategy,
-    Trust, child_name, config_map, mount, policy, secret, service, version,
+    Check, ComponentBlueprint, Config, Container, Deployed, Making, Parts, Pod, Probes, Sources, Strategy,
+    Trust, config_map, mount, policy, secret, service, version,
 };
 
 use super::registry_config::input;
@@ -30,17 +30,9 @@ pub type RegistryBlueprint = ComponentBlueprint<Registry>;
 /// The port of its pods, with TLS and without.
 const PORT: i32 = 5000;
 
-/// On the Deployment: the generation of the RegistryController whose settings its pods have. That object is ready when they run.
-pub const CONTROLLER_GENERATION: &str = "registryctl.goharbor.io/generation";
-
-impl Component for Registry {
-    const CONTROLLER: &'static str = "registry";
+impl Deployed for Registry {
     const BLUEPRINT: &'static str = "registry.goharbor.io";
     const PART: catalogue::Component = catalogue::Component::Registry;
-
-    fn component(&self) -> &ComponentSpec {
-        &self.spec.component
-    }
 
     fn requires(kinds: &mut Kinds) {
         kinds.requires::<PersistentVolumeClaim>().requires::<RegistryController>();
@@ -73,18 +65,18 @@ impl Component for Registry {
         trust.add_all(sources, "spec.certificateRefs", &spec.certificate_refs);
         let pod = pod.trusting(trust);
 
-        let mut ports = vec![service::Port { name: "api", number: served.service_port() }];
-        ports.extend(debug.map(|number| service::Port { name: "metrics", number }));
-        let mut front = service::service(site, site.name(), &ports);
+        let mut open = vec![service::Port { name: "api", number: served.service_port() }];
+        open.extend(debug.map(|number| service::Port { name: "metrics", number }));
+        let mut front = service::service(site, site.name(), &open);
         if let Some(file::Debug { port, metrics_path: Some(path) }) = &input.http.debug {
             front = service::scraped(front, i32::from(*port), path);
         }
         let exclusive = sources
             .exclusive(spec.storage.driver.filesystem.iter().map(|filesystem| &filesystem.volume_source));
-        let open = [Some(PORT), debug, beside.as_ref().map(|beside| beside.port)];
+        let reached = [Some(PORT), debug, beside.as_ref().map(|beside| beside.port)];
         let mut parts = Parts::new(site, rendered, pod, vec![front]);
         parts.strategy = Strategy::chosen("spec.updateStrategyType", &spec.update_strategy_type, exclusive)?;
-        parts.policies = vec![policy::ingress(site, open.into_iter().flatten())];
+        parts.policies = vec![policy::ingress(site, reached.into_iter().flatten())];
         if let Some(beside) = beside {
             parts.services.push(beside.front);
             parts.annotations = beside.annotations;
@@ -92,7 +84,7 @@ impl Component for Registry {
         } else {
             // Until it is there, what was made of it stays.
             parts.configs.push(Config {
-                name: child_name(site.component(), registryctl::CONTROLLER),
+                name: child_of::<RegistryController>(site.component(), &[]),
                 data: BTreeMap::new(),
             });
         }
@@ -181,8 +173,8 @@ fn beside(
         (None, None) => making.release.clone(),
         _ => version::release(&controller.metadata, &spec.component).map_err(named)?,
     };
-    let part = catalogue::Component::RegistryController;
-    let image = version::image(&release, part, &spec.component, making.defaults).map_err(named)?;
+    let it = catalogue::Component::RegistryController;
+    let image = version::image(&release, it, &spec.component, making.settings).map_err(named)?;
     let (served, own) = (spec.served(), "RegistryController spec");
     let key = |sources: &mut Sources<'_>, field: &str, secret: &Option<String>| {
         secret.as_ref().map(|secret| sources.key(&format!("{own}.authentication.{field}"), secret, "secret"))
@@ -195,7 +187,7 @@ fn beside(
         trace: wiring::trace(sources, registry.spec.trace.as_ref())?,
     };
     let rendered = controller_file::render(&input);
-    let name = child_name(making.site.component(), registryctl::CONTROLLER);
+    let name = child_of::<RegistryController>(making.site.component(), &[]);
     let (mut env, mut mounts): (Vec<Env>, Vec<_>) = pod
         .containers
         .first()
@@ -212,7 +204,7 @@ fn beside(
     }
     let port = served.scheme();
     let container = Container {
-        name: registryctl::CONTROLLER,
+        name: RegistryController::CONTROLLER,
         image,
         command: None,
         args: None,
@@ -227,11 +219,7 @@ fn beside(
         front: service::service(making.site, &name, &[service::Port::served(served)]),
         config: Config { name, data: rendered.config },
         port: served.container_port(),
-        annotations: [(
-            CONTROLLER_GENERATION.to_owned(),
-            controller.metadata.generation.unwrap_or_default().to_string(),
-        )]
-        .into(),
+        annotations: [(registryctl::REVISION.to_owned(), registryctl::revision(&controller))].into(),
     };
     Ok((pod, Some(beside)))
 }

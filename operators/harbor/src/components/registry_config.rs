@@ -27,13 +27,15 @@ pub(super) fn input(
     let usual = RegistryHttp::default();
     let given = spec.http.as_ref().unwrap_or(&usual);
     let storage = &spec.storage;
-    let in_redis =
-        storage.cache.as_ref().and_then(|cache| cache.blob_descriptor) == Some(BlobDescriptorCache::Redis);
-    let redis = redis(spec, release, sources, trust)?;
-    if in_redis && redis.is_none() {
-        let said = "spec.storage.cache.blobdescriptor: \"redis\", but spec.redis is missing: say where Redis is, or write inmemory";
-        return Err(DrawError::new(said));
-    }
+    let cached = storage.cache.as_ref().and_then(|cache| cache.blob_descriptor);
+    let cache = match (cached, redis(spec, release, sources, trust)?) {
+        (Some(BlobDescriptorCache::Redis), Some(redis)) => file::Cache::Redis(redis),
+        (Some(BlobDescriptorCache::Redis), None) => {
+            let said = "spec.storage.cache.blobdescriptor: \"redis\", but spec.redis is missing: say where Redis is, or write inmemory";
+            return Err(DrawError::new(said));
+        }
+        (Some(BlobDescriptorCache::InMemory) | None, _) => file::Cache::InMemory,
+    };
     let http_secret = given.secret_ref.as_deref();
     let maintenance = storage.maintenance.as_ref();
     Ok(file::Registry {
@@ -47,7 +49,7 @@ pub(super) fn input(
             .map(|(name, secret)| (name.clone(), sources.options(&format!("spec.reporting.{name}"), secret)))
             .collect(),
         storage: stored.driver.clone(),
-        cache: if in_redis { file::Cache::Redis } else { file::Cache::InMemory },
+        cache,
         // Harbor deletes nothing without.
         delete: storage.delete.as_ref().is_none_or(|delete| delete.enabled),
         redirect_disabled: storage.redirect.as_ref().is_some_and(|redirect| redirect.disable),
@@ -64,7 +66,6 @@ pub(super) fn input(
             None => None,
         },
         middlewares: middlewares(spec, sources),
-        redis,
         schema1: schema1(spec),
         validation: validation(spec),
         auth: auth(spec),

@@ -7,13 +7,22 @@ use serde_json::Value;
 use windlass::readiness::{Readiness, deployment};
 use windlass::{Blueprint, DrawError, Inputs, Kinds, Plan, Resolved, Seen};
 
-use crate::api::registryctl::RegistryController;
-use crate::workload::{child_name, status};
+use crate::api::children::{Parent as _, child_of};
+use crate::api::names::annotation::VERSION;
+use crate::api::{Registry, RegistryController};
+use crate::workload::status;
 
-use super::registry::CONTROLLER_GENERATION;
+/// On the registry's Deployment: the [`revision`] of the controller that its pods run.
+pub(super) const REVISION: &str = "registryctl.goharbor.io/revision";
 
-/// Its controller, in names: of its Service, its configuration, and its container.
-pub const CONTROLLER: &str = "registryctl";
+/// Changes with all that is said of a controller: its spec, and the version of Harbor that it is of.
+pub(super) fn revision(controller: &RegistryController) -> String {
+    let generation = controller.metadata.generation.unwrap_or_default();
+    match controller.annotations().get(VERSION) {
+        Some(version) => format!("{generation}-{version}"),
+        None => generation.to_string(),
+    }
+}
 
 /// Ready when the registry's pods run the controller as its spec has it.
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +51,7 @@ impl Blueprint for RegistryControllerBlueprint {
         }
         let workload = workload(owner);
         let Some(found) = given.object::<Deployment>(&workload) else { return Ok(()) };
-        let generation = owner.metadata.generation.unwrap_or_default().to_string();
-        let runs = found.annotations().get(CONTROLLER_GENERATION).is_some_and(|runs| *runs == generation);
+        let runs = found.annotations().get(REVISION).is_some_and(|runs| *runs == revision(owner));
         let rolled = given.live::<Deployment, _>(&workload, deployment);
         let why = match (runs, rolled) {
             (true, Some(Readiness::Ready)) => return Ok(()),
@@ -55,10 +63,10 @@ impl Blueprint for RegistryControllerBlueprint {
     }
 
     fn status(&self, _: &RegistryController, seen: &Seen<'_>) -> Option<Value> {
-        Some(status(CONTROLLER, seen, None))
+        Some(status(RegistryController::CONTROLLER, seen, None))
     }
 }
 
 fn workload(owner: &RegistryController) -> String {
-    child_name(&owner.spec.registry_ref, "registry")
+    child_of::<Registry>(&owner.spec.registry_ref, &[])
 }

@@ -3,14 +3,13 @@
 use k8s_openapi::api::core::v1::{ConfigMapEnvSource, EnvFromSource, PersistentVolumeClaim, SecretEnvSource};
 use windlass::{DrawError, Kinds};
 
-use crate::api::component::ComponentSpec;
 use crate::api::trivy::{Trivy, TrivyJobs, TrivyPool, TrivySpec};
 use crate::catalogue::{self, Release};
 use crate::config::outbound::Outbound;
 use crate::config::trivy as file;
 use crate::wiring::{self, certificate, is_tls};
 use crate::workload::{
-    Check, Component, ComponentBlueprint, Container, Making, Parts, Pod, Probes, Sources, Strategy, Trust,
+    Check, ComponentBlueprint, Container, Deployed, Making, Parts, Pod, Probes, Sources, Strategy, Trust,
     at_field, count, duration, mount_part, policy, secret, service,
 };
 
@@ -20,14 +19,9 @@ pub type TrivyBlueprint = ComponentBlueprint<Trivy>;
 /// Where the authorities of those who may ask are.
 const CLIENTS_DIR: &str = "/etc/harbor/client-certificates";
 
-impl Component for Trivy {
-    const CONTROLLER: &'static str = "trivy";
+impl Deployed for Trivy {
     const BLUEPRINT: &'static str = "trivy.goharbor.io";
     const PART: catalogue::Component = catalogue::Component::Trivy;
-
-    fn component(&self) -> &ComponentSpec {
-        &self.spec.component
-    }
 
     fn requires(kinds: &mut Kinds) {
         kinds.requires::<PersistentVolumeClaim>();

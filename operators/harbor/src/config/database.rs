@@ -11,12 +11,12 @@ use super::env::{Environment, SecretKey};
 /// How far TLS to PostgreSQL goes, in libpq's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SslMode {
-    /// No TLS.
+    /// No TLS: what Harbor does if it is told nothing.
+    #[default]
     Disable,
     /// TLS if the server insists.
     Allow,
     /// TLS if the server can.
-    #[default]
     Prefer,
     /// TLS, whatever the certificate.
     Require,
@@ -27,6 +27,15 @@ pub enum SslMode {
 }
 
 impl SslMode {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Disable, Self::Allow, Self::Prefer, Self::Require, Self::VerifyCa, Self::VerifyFull];
+
+    /// The mode that a word stands for.
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == word)
+    }
+
     /// The word for it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -187,6 +196,14 @@ mod tests {
             database.url(None).expose(),
             "postgres://har%40bor@a:5432,b:5433/notary%2Fserver?sslmode=verify-full"
         );
+    }
+
+    #[test]
+    fn every_mode_is_found_by_its_word() {
+        for mode in SslMode::ALL {
+            assert_eq!(SslMode::of(mode.as_str()), Some(mode));
+        }
+        assert_eq!(SslMode::of("verify"), None);
     }
 
     #[test]

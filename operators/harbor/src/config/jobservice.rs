@@ -89,6 +89,11 @@ pub enum Logger {
     },
 }
 
+/// The first part of the queue's keys, if nothing else is asked for: by the namespace and the name of the JobService. The exporter looks there too.
+pub fn default_redis_namespace(namespace: &str, name: &str) -> String {
+    format!("jobservice::{namespace}::{name}")
+}
+
 /// The directory of the n-th file logger of jobs.
 pub fn job_log_dir(n: usize) -> String {
     format!("/mnt/joblogs/{n}")

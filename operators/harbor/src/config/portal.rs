@@ -36,7 +36,7 @@ fn nginx_conf(portal: &Portal, release: &Release) -> String {
     nginx::preamble(&mut text, connections);
     text.block("http", |http| {
         nginx::temporary_files(http);
-        http.line("include /etc/nginx/mime.types;");
+        http.line("access_log /dev/stdout;").line("include /etc/nginx/mime.types;");
         http.block("server", |server| {
             server.lines(portal.families.listen(if portal.tls { 8443 } else { 8080 }, portal.tls));
             if portal.tls {

@@ -9,7 +9,7 @@ use super::chartmuseum::{ChartCache, ChartMuseum, ChartStorage, Disable};
 use super::core::{Core, Secrets, Urls};
 use super::database::{Database, Pool, SslMode};
 use super::exporter::{Exporter, Queue};
-use super::jobservice::{JobService, Logger, job_log_dir};
+use super::jobservice::{JobService, Logger, default_redis_namespace, job_log_dir};
 use super::notary::{NotaryServer, NotarySigner, NotaryStorage, Signer, TokenAuth};
 use super::outbound::Outbound;
 use super::portal::{Families, Portal};
@@ -25,7 +25,7 @@ use super::trivy::{Trivy, TrivyRedis};
 use super::{Address, Confidential, SecretKey};
 
 /// Where it hurts: URLs, YAML, shells.
-pub(super) const PASSWORD: &str = r##"*p@ss: w/rd?#[%]+"'$(X)&{}é"##;
+pub(super) const PASSWORD: &str = r#"*p@ss: w/rd?#[%]+"'$(X)&{}é"#;
 
 pub(super) fn release(version: &str) -> Release {
     Release::of(&version.parse().unwrap()).unwrap()
@@ -119,7 +119,7 @@ pub(super) fn jobservice(tls: bool) -> JobService {
         workers: 10,
         redis: redis(),
         redis_database: index::JOBSERVICE,
-        redis_namespace: "jobservice::default::sample-harbor".to_owned(),
+        redis_namespace: default_redis_namespace("default", "sample-harbor"),
         redis_idle_timeout: seconds(30),
         job_loggers: vec![
             Logger::Database { level: level(), sweeper: Some(seconds(14 * 24 * 3600)) },
@@ -179,7 +179,7 @@ pub(super) fn registry(storage: Storage, tls: bool) -> Registry {
         http_secret: Some(SecretKey::new("sample-harbor-registry-http", "REGISTRY_HTTP_SECRET")),
         reporting: BTreeMap::new(),
         storage,
-        cache: Cache::Redis,
+        cache: Cache::Redis(RegistryRedis::new(redis(), index::REGISTRY)),
         delete: true,
         redirect_disabled: true,
         read_only: false,
@@ -189,7 +189,6 @@ pub(super) fn registry(storage: Storage, tls: bool) -> Registry {
             dry_run: false,
         }),
         middlewares: Middlewares::default(),
-        redis: Some(RegistryRedis::new(redis(), index::REGISTRY)),
         schema1: Schema1 { enabled: true, key: false },
         validation: Validation { disabled: true, ..Validation::default() },
         auth: Some(Auth::Htpasswd { realm: "harbor-registry-basic-realm".to_owned() }),
@@ -270,7 +269,7 @@ pub(super) fn exporter(tls: bool) -> Exporter {
         queue: Some(Queue {
             redis: redis(),
             database: index::JOBSERVICE,
-            namespace: "jobservice::default::sample-harbor".to_owned(),
+            namespace: default_redis_namespace("default", "sample-harbor"),
             idle_timeout: seconds(30),
         }),
     }

@@ -7,7 +7,10 @@ use std::fmt::Write as _;
 use crate::catalogue::{Component, Release};
 
 use super::chartmuseum::{ChartStorage, Identity};
-use super::registry::{Azure, Gcs, Hook, Middleware, Options, Oss, S3, S3Keys, Storage, Swift};
+use super::redis::{Redis, index};
+use super::registry::{
+    Azure, Cache, Gcs, Hook, Middleware, Options, Oss, RegistryRedis, S3, S3Keys, Storage, Swift,
+};
 use super::sample::{self, PASSWORD, release};
 use super::{EnvValue, Rendered, SecretKey};
 use super::{chartmuseum, core, exporter, jobservice, notary, portal, proxy, registry, registryctl, trivy};
@@ -294,10 +297,13 @@ fn a_registry_with_secret_options_is_a_secret_whole() {
 #[test]
 fn tls_and_the_user_of_redis_reach_the_registry_where_it_knows_them() {
     let mut input = sample::registry(sample::files(), false);
-    let server = &mut input.redis.as_mut().unwrap().server;
-    server.tls = true;
-    server.username = Some("harbor".to_owned());
-    server.sentinel_master = Some("mymaster".to_owned());
+    let server = Redis {
+        tls: true,
+        username: Some("harbor".to_owned()),
+        sentinel_master: Some("mymaster".to_owned()),
+        ..sample::redis()
+    };
+    input.cache = Cache::Redis(RegistryRedis::new(server, index::REGISTRY));
     let text = |version: &str| shown(&registry::render(&input, &release(version), "s"));
     for line in ["REGISTRY_REDIS_ENABLETLS = true", "  username: harbor", "  sentinelMasterSet: mymaster"] {
         assert!(text("2.15.2").contains(line), "{}", text("2.15.2"));

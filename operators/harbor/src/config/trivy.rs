@@ -106,8 +106,10 @@ pub fn render(trivy: &Trivy, release: &Release, secret: &str) -> Rendered {
     if trivy.tls {
         environment
             .set("SCANNER_API_SERVER_TLS_CERTIFICATE", format!("{SSL_DIR}/tls.crt"))
-            .set("SCANNER_API_SERVER_TLS_KEY", format!("{SSL_DIR}/tls.key"))
-            .set("SCANNER_API_SERVER_CLIENT_CAS", trivy.client_authorities.join(","));
+            .set("SCANNER_API_SERVER_TLS_KEY", format!("{SSL_DIR}/tls.key"));
+        if !trivy.client_authorities.is_empty() {
+            environment.set("SCANNER_API_SERVER_CLIENT_CAS", trivy.client_authorities.join(","));
+        }
     }
     trivy.outbound.environment(&mut environment);
     Rendered { config: settings(trivy, release), secret: vault.finish(), env: environment.finish() }

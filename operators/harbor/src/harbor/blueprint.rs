@@ -10,30 +10,31 @@ use serde_json::{Value, json};
 use windlass::live::Live;
 use windlass::{Blueprint, DrawError, Inputs, Kinds, Plan, Planned, Readiness, Resolved, Seen, readiness};
 
+use crate::api::notary::KeyAlgorithm;
 use crate::api::status::condition::IN_PROGRESS;
 use crate::api::{
     ChartMuseum, Core, Exporter, Harbor, JobService, NotaryServer, NotarySigner, Portal, Registry,
     RegistryController, Trivy,
 };
+use crate::settings::{CertificateSettings, HarborSettings};
 
 use super::certmanager::Certificate;
 use super::components::Wiring;
 use super::credentials::Credential;
 use super::names::{Names, Part};
-use super::options::HarborOptions;
 use super::tls::Authority;
 use super::{expose, policies, proxy, token, upgrade};
 
 /// The plan of a Harbor.
 #[derive(Clone, Debug, Default)]
 pub struct HarborBlueprint {
-    options: HarborOptions,
+    settings: HarborSettings,
 }
 
 impl HarborBlueprint {
     /// With what an administrator has decided.
-    pub fn new(options: HarborOptions) -> Self {
-        Self { options }
+    pub fn new(settings: HarborSettings) -> Self {
+        Self { settings }
     }
 }
 
@@ -60,10 +61,10 @@ impl Blueprint for HarborBlueprint {
 
     fn draw(&self, harbor: &Harbor, given: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
         let wish = upgrade::wish(harbor)?;
-        let wiring = Wiring::of(harbor, wish.release, &self.options)?;
+        let wiring = Wiring::of(harbor, wish.release, &self.settings)?;
         let common = wiring.common();
-        let secrets = Secrets::plan(&wiring, &self.options, plan);
-        let certificates = Certificates::plan(&wiring, &self.options, plan);
+        let secrets = Secrets::plan(&wiring, &self.settings, plan);
+        let certificates = Certificates::plan(&wiring, &self.settings, plan);
         let of = |part| certificates.of(part);
 
         let registry = |plan: &mut Plan, before: Option<&Planned>| {
@@ -165,12 +166,10 @@ impl HarborBlueprint {
         let (common, names) = (wiring.common(), &wiring.names);
         common.notary.as_ref()?;
         let key = Credential::NotarySignerKey.plan(names, 0, common.deletion_policy(), plan);
-        let authority = |lifetime, plan: &mut Plan| {
-            let (name, own) = (names.with("notarysigner-authority"), self.options.notary_authority_lifetime);
-            Authority::plan(names, &name, own, lifetime, plan)
-        };
-        let signing = authority(self.options.notary_signer_lifetime, plan);
-        let asking = signing.living(self.options.notary_server_lifetime);
+        let name = names.with("notarysigner-authority");
+        let own = self.settings.notary_authority_duration;
+        let signing = Authority::plan(names, &name, own, self.settings.notary_signer, plan);
+        let asking = signing.issuing(self.settings.notary_server);
         let (signer, server) = (names.hosts(Part::NotarySigner), names.hosts(Part::NotaryServer));
         let signer = signing.certificate(names, &wiring.notary_signer_certificate(), signer, plan);
         let server = asking.certificate(names, &wiring.notary_server_certificate(), server, plan);
@@ -211,9 +210,9 @@ struct Secrets {
 }
 
 impl Secrets {
-    fn plan(wiring: &Wiring<'_>, options: &HarborOptions, plan: &mut Plan) -> Self {
+    fn plan(wiring: &Wiring<'_>, settings: &HarborSettings, plan: &mut Plan) -> Self {
         let (names, common) = (&wiring.names, wiring.common());
-        let (policy, cost) = (common.deletion_policy(), options.registry_encryption_cost);
+        let (policy, cost) = (common.deletion_policy(), settings.registry_encryption_cost);
         let issuer = common.core.as_ref().and_then(|core| core.token_issuer.as_ref());
         let mut once = |credential: Credential| credential.plan(names, cost, policy, plan);
         Self {
@@ -249,11 +248,13 @@ struct Certificates {
 }
 
 impl Certificates {
-    fn plan(wiring: &Wiring<'_>, options: &HarborOptions, plan: &mut Plan) -> Self {
+    fn plan(wiring: &Wiring<'_>, settings: &HarborSettings, plan: &mut Plan) -> Self {
         let (names, common) = (&wiring.names, wiring.common());
         let authority = |name: &str, plan: &mut Plan| {
-            let (own, of_it) = (options.authority_lifetime, options.certificate_lifetime);
-            Authority::plan(names, &names.with(name), own, of_it, plan)
+            let duration = settings.internal_certificate_duration;
+            let certificates = CertificateSettings { duration, algorithm: KeyAlgorithm::Ecdsa };
+            let own = settings.internal_authority_duration;
+            Authority::plan(names, &names.with(name), own, certificates, plan)
         };
         let mut parts = Vec::new();
         if wiring.has_tls() {
@@ -341,8 +342,8 @@ pub(super) mod samples {
     /// Asks the wiring of a Harbor.
     pub(crate) fn wired<T>(harbor: &Harbor, ask: impl FnOnce(&Wiring<'_>) -> T) -> T {
         let version: Version = harbor.spec.common.version.parse().unwrap();
-        let options = HarborOptions::default();
-        ask(&Wiring::of(harbor, Release::of(&version).unwrap(), &options).unwrap())
+        let settings = HarborSettings::default();
+        ask(&Wiring::of(harbor, Release::of(&version).unwrap(), &settings).unwrap())
     }
 }
 
@@ -452,8 +453,8 @@ mod tests {
 
     #[test]
     fn a15_no_secret_is_in_what_is_applied() {
-        let options = HarborOptions { github_token: Some("hunter2".into()), ..HarborOptions::default() };
-        let sketch = windlass::sketch(&HarborBlueprint::new(options), &full("2.6.2", true), &[]).unwrap();
+        let settings = HarborSettings { github_token: Some("hunter2".into()), ..HarborSettings::default() };
+        let sketch = windlass::sketch(&HarborBlueprint::new(settings), &full("2.6.2", true), &[]).unwrap();
         for object in &sketch.objects {
             let body = object.body();
             assert!(body["kind"] == "Secret" || !body.to_string().contains("hunter2"));
@@ -515,13 +516,14 @@ mod tests {
     #[test]
     fn images_come_from_where_the_spec_or_the_administrator_says() {
         let mut harbor = harbor("2.15.2", false);
-        let image = |harbor: &Harbor, options: &HarborOptions| {
-            let sketch = windlass::sketch(&HarborBlueprint::new(options.clone()), harbor, &[]).unwrap();
+        let image = |harbor: &Harbor, settings: &HarborSettings| {
+            let sketch = windlass::sketch(&HarborBlueprint::new(settings.clone()), harbor, &[]).unwrap();
             let objects: Vec<Value> = sketch.objects.iter().map(|object| object.body().clone()).collect();
             one(&objects, "Core")["spec"]["image"].as_str().unwrap().to_owned()
         };
-        let mirror = HarborOptions { image_repository: Some("mirror/x".into()), ..HarborOptions::default() };
-        assert_eq!(image(&harbor, &HarborOptions::default()), "goharbor/harbor-core:v2.15.2");
+        let mirror =
+            HarborSettings { image_repository: Some("mirror/x".into()), ..HarborSettings::default() };
+        assert_eq!(image(&harbor, &HarborSettings::default()), "goharbor/harbor-core:v2.15.2");
         assert_eq!(image(&harbor, &mirror), "mirror/x/harbor-core:v2.15.2");
         let source =
             json!({"repository": "own", "tagSuffix": "-dev", "imagePullSecrets": [{"name": "pull"}]});

@@ -12,6 +12,7 @@ use kube::api::ObjectMeta;
 use windlass::{DrawError, Plan, Planned, Random};
 
 use crate::api::harbor::DeletionPolicy;
+use crate::api::names::annotation::IMMUTABLE;
 use crate::config::Confidential;
 use crate::config::htpasswd;
 
@@ -22,8 +23,6 @@ use super::names::Names;
 pub const REGISTRY_USER: &str = "harbor_registry_user";
 /// Whom Core is at ChartMuseum.
 const CHART_USER: &str = "chart_controller";
-/// Says of a Secret that its content never changes.
-const IMMUTABLE: &str = "goharbor.io/immutable";
 
 /// What a credential is, in the order in which the plan has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

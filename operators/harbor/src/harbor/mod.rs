@@ -12,7 +12,6 @@ pub mod components;
 pub mod credentials;
 pub mod expose;
 pub mod names;
-pub mod options;
 pub mod pki;
 pub mod policies;
 pub mod proxy;
@@ -21,4 +20,3 @@ pub mod token;
 pub mod upgrade;
 
 pub use blueprint::HarborBlueprint;
-pub use options::HarborOptions;

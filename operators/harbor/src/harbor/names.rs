@@ -9,7 +9,6 @@ use windlass::naming::{self, name};
 
 use crate::api::Harbor;
 use crate::api::component::Served;
-use crate::workload::child_name;
 
 /// The longest common name of a certificate.
 const COMMON_NAME: usize = 64;
@@ -86,7 +85,7 @@ impl Names {
 
     /// A further object: `<harbor>-harbor-<suffix>`.
     pub fn with(&self, suffix: &str) -> String {
-        child_name(&self.base, suffix)
+        name([&*self.base, suffix], naming::LABEL)
     }
 
     /// The Service, and the pods, of a part.

@@ -14,14 +14,18 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, date_time_ymd,
+    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PKCS_ED25519, date_time_ymd,
 };
 use windlass::DrawError;
 use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
 use x509_parser::pem::parse_x509_pem;
 
+use crate::api::notary::KeyAlgorithm;
+use crate::config::token_key;
+
 use super::names::common_name;
+use super::token;
 
 /// The certificate, in Secrets of type `kubernetes.io/tls`.
 pub const CERTIFICATE: &str = "tls.crt";
@@ -199,6 +203,17 @@ pub struct LeafRecipe {
     pub hosts: Vec<String>,
     /// How long it lives.
     pub lifetime: Duration,
+    /// Of which sort its key is.
+    pub key: KeyAlgorithm,
+}
+
+/// A key of this sort.
+fn key_of(sort: KeyAlgorithm) -> Result<KeyPair, DrawError> {
+    Ok(match sort {
+        KeyAlgorithm::Ecdsa => KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?,
+        KeyAlgorithm::Ed25519 => KeyPair::generate_for(&PKCS_ED25519)?,
+        KeyAlgorithm::Rsa => token::signer(&token_key::generate()?)?,
+    })
 }
 
 /// A certificate as it is to be now, of the authority as it is, and when to look again.
@@ -235,7 +250,7 @@ fn damaged() -> DrawError {
 }
 
 fn issue(by: &Pair, issuer: &Said, recipe: &LeafRecipe, now: Timestamp) -> Result<Pair, DrawError> {
-    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
+    let key = key_of(recipe.key)?;
     let ends = issuer.ends.min(now + recipe.lifetime);
     let mut params = params(now, ends, recipe.hosts.clone())?;
     let first = recipe.hosts.first().map(String::as_str).unwrap_or_default();
@@ -286,6 +301,7 @@ mod tests {
         LeafRecipe {
             hosts: vec!["a-core".into(), "a-core.ns".into(), "a-core.ns.svc".into()],
             lifetime: DAY * 90,
+            key: KeyAlgorithm::Ecdsa,
         }
     }
 
@@ -368,6 +384,20 @@ mod tests {
         broken.insert(KEY.into(), ByteString(b"x".to_vec()));
         let (mended, _) = tend_authority(Some(&broken), &ca(), day(1)).unwrap();
         assert!(mended[CERTIFICATE] != first[CERTIFICATE]);
+    }
+
+    #[test]
+    fn keys_are_of_the_sort_that_was_asked_for() {
+        let (authority, _) = tend_authority(None, &ca(), day(0)).unwrap();
+        let mut sorts = BTreeSet::new();
+        for key in KeyAlgorithm::ALL {
+            let (shown, _) =
+                tend_leaf(None, &authority, &LeafRecipe { key: *key, ..leaf() }, day(0)).unwrap();
+            assert!(believed(&shown, &shown, "a-core", day(1)), "{key}");
+            let (_, pem) = parse_x509_pem(&shown[CERTIFICATE].0).unwrap();
+            sorts.insert(pem.parse_x509().unwrap().public_key().algorithm.algorithm.to_string());
+        }
+        assert_eq!(sorts.len(), 3, "{sorts:?}");
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Secret;
 use windlass::{Made, Making, Plan, Planned};
 
+use crate::settings::CertificateSettings;
+
 use super::components::metadata;
 use super::names::Names;
 use super::pki::{self, AuthorityRecipe, Content, LeafRecipe};
@@ -14,7 +16,7 @@ use super::pki::{self, AuthorityRecipe, Content, LeafRecipe};
 pub struct Authority {
     secret: String,
     planned: Planned,
-    lifetime: Duration,
+    certificates: CertificateSettings,
 }
 
 fn secret(names: &Names, name: &str, content: Content) -> Secret {
@@ -31,12 +33,12 @@ fn present(making: &Making<'_>) -> Option<Content> {
 }
 
 impl Authority {
-    /// An authority whose Secret has this name, and whose certificates live for so long.
+    /// An authority whose Secret has this name, and whose certificates are made so.
     pub fn plan(
         names: &Names,
         name: &str,
         lifetime: Duration,
-        certificates: Duration,
+        certificates: CertificateSettings,
         plan: &mut Plan,
     ) -> Self {
         let recipe = AuthorityRecipe { name: name.to_owned(), lifetime };
@@ -45,17 +47,18 @@ impl Authority {
             let (content, due) = pki::tend_authority(present(making).as_ref(), &recipe, making.now())?;
             Ok(Made { object: secret(&own, &place, content), due })
         });
-        Self { secret: name.to_owned(), planned, lifetime: certificates }
+        Self { secret: name.to_owned(), planned, certificates }
     }
 
-    /// The same, for certificates that live for so long.
-    pub fn living(&self, certificates: Duration) -> Self {
-        Self { lifetime: certificates, ..self.clone() }
+    /// The same, for certificates that are made otherwise.
+    pub fn issuing(&self, certificates: CertificateSettings) -> Self {
+        Self { certificates, ..self.clone() }
     }
 
     /// A certificate of it, in a Secret of this name, for these hosts.
     pub fn certificate(&self, names: &Names, name: &str, hosts: Vec<String>, plan: &mut Plan) -> Planned {
-        let recipe = LeafRecipe { hosts, lifetime: self.lifetime };
+        let recipe =
+            LeafRecipe { hosts, lifetime: self.certificates.duration, key: self.certificates.algorithm };
         let (own, place, authority) = (names.clone(), name.to_owned(), self.secret.clone());
         let planned = plan.renew(name, format!("{recipe:?}"), move |making| {
             let issuer =

@@ -14,7 +14,7 @@ use windlass::live::Live;
 use windlass::{DrawError, Plan, Planned, Readiness, readiness};
 
 use crate::api::harbor_components::IssuerRef;
-use crate::config::token_key;
+use crate::config::{Confidential, token_key};
 
 use super::certmanager::{Certificate, CertificateSpec, IssuerReference, PrivateKey};
 use super::components::metadata;
@@ -63,14 +63,19 @@ fn certificate(names: &Names, issuer: &IssuerRef) -> Certificate {
     }
 }
 
-fn secret(names: &Names, now: Timestamp) -> Result<Secret, DrawError> {
-    let name = names.with(SUFFIX);
-    let pem = token_key::generate()?;
-    let der = rsa::RsaPrivateKey::from_pkcs1_pem(pem.expose())
+/// A key in PKCS#1, for certificates about it.
+pub(super) fn signer(pem: &Confidential) -> Result<KeyPair, DrawError> {
+    let key = rsa::RsaPrivateKey::from_pkcs1_pem(pem.expose())
         .map_err(|_| DrawError::new("a key cannot be read that was just made"))?
         .to_pkcs8_pem(rsa::pkcs8::LineEnding::LF)
         .map_err(|_| DrawError::new("a key cannot be written that was just made"))?;
-    let key = KeyPair::from_pkcs8_pem_and_sign_algo(&der, &PKCS_RSA_SHA256)?;
+    Ok(KeyPair::from_pkcs8_pem_and_sign_algo(&key, &PKCS_RSA_SHA256)?)
+}
+
+fn secret(names: &Names, now: Timestamp) -> Result<Secret, DrawError> {
+    let name = names.with(SUFFIX);
+    let pem = token_key::generate()?;
+    let key = signer(&pem)?;
     let mut params = pki::params(now, now + LIFETIME, Vec::new())?;
     params.distinguished_name.push(DnType::CommonName, common_name(&name));
     params.is_ca = IsCa::ExplicitNoCa;

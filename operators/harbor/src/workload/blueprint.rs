@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -14,23 +15,13 @@ use kube::api::ObjectMeta;
 use serde_json::{Value, json};
 use windlass::{Blueprint, DrawError, Inputs, Kinds, OwnerKind, Plan, Planned, Resolved, Seen};
 
-use crate::api::component::ComponentSpec;
+use crate::api::children::Component;
 use crate::api::status::condition::IN_PROGRESS;
 use crate::catalogue;
 use crate::config::{Confidential, Rendered};
+use crate::settings::HarborSettings;
 
 use super::{Pod, Site, Sources, Strategy, deployment, disruption, policy, version};
-
-/// What holds for every component, unless it says otherwise.
-#[derive(Clone, Debug, Default)]
-pub struct Defaults {
-    /// What stands before the names of images; `goharbor` if nothing is said.
-    pub image_repository: Option<String>,
-    /// What stands after their tags.
-    pub image_tag_suffix: Option<String>,
-    /// Whether components have NetworkPolicies.
-    pub network_policies: bool,
-}
 
 /// A ConfigMap of a component.
 #[derive(Clone, Debug)]
@@ -83,17 +74,12 @@ impl Parts {
     }
 }
 
-/// A kind whose objects are run as pods of their own.
-pub trait Component: OwnerKind<Scope = k8s_openapi::NamespaceResourceScope> {
-    /// The controller, in names and labels: `core`.
-    const CONTROLLER: &'static str;
+/// A component whose objects are run as pods of their own.
+pub trait Deployed: OwnerKind<Scope = k8s_openapi::NamespaceResourceScope> + Component {
     /// The name of its blueprint, for ever.
     const BLUEPRINT: &'static str;
     /// What the catalogue calls it.
     const PART: catalogue::Component;
-
-    /// How its pods are run.
-    fn component(&self) -> &ComponentSpec;
 
     /// What kinds it takes from, beside Secrets.
     fn requires(kinds: &mut Kinds) {
@@ -112,49 +98,44 @@ pub struct Making<'a> {
     pub release: &'a catalogue::Release,
     /// Its image.
     pub image: String,
-    /// What holds for every component.
-    pub defaults: &'a Defaults,
+    /// How the operator is configured.
+    pub settings: &'a HarborSettings,
 }
 
 /// The plan of a component: its Services, its configuration, and a Deployment that comes after all that its pods read.
 pub struct ComponentBlueprint<C> {
-    defaults: Defaults,
+    settings: Arc<HarborSettings>,
     component: PhantomData<fn() -> C>,
 }
 
 impl<C> ComponentBlueprint<C> {
-    /// With these defaults.
-    pub fn new(defaults: Defaults) -> Self {
-        Self { defaults, component: PhantomData }
+    /// Configured like this.
+    pub fn new(settings: Arc<HarborSettings>) -> Self {
+        Self { settings, component: PhantomData }
     }
 }
 
 impl<C> Clone for ComponentBlueprint<C> {
     fn clone(&self) -> Self {
-        Self::new(self.defaults.clone())
+        Self::new(Arc::clone(&self.settings))
     }
 }
 
-impl<C: Component> fmt::Debug for ComponentBlueprint<C> {
+impl<C: Deployed> fmt::Debug for ComponentBlueprint<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ComponentBlueprint({})", C::CONTROLLER)
     }
 }
 
-/// The children of an object are here.
-pub(crate) fn site_of<C: Component>(owner: &C) -> Site {
-    Site::new(C::CONTROLLER, &owner.name_any(), &owner.namespace().unwrap_or_default())
-}
-
-impl<C: Component> ComponentBlueprint<C> {
+impl<C: Deployed> ComponentBlueprint<C> {
     fn parts(&self, owner: &C, site: &Site, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
-        let release = &version::release(owner.meta(), owner.component())?;
-        let image = version::image(release, C::PART, owner.component(), &self.defaults)?;
-        owner.parts(&Making { site, release, image, defaults: &self.defaults }, sources)
+        let release = &version::release(owner.meta(), owner.pods())?;
+        let image = version::image(release, C::PART, owner.pods(), &self.settings)?;
+        owner.parts(&Making { site, release, image, settings: &self.settings }, sources)
     }
 }
 
-impl<C: Component> Blueprint for ComponentBlueprint<C> {
+impl<C: Deployed> Blueprint for ComponentBlueprint<C> {
     type Owner = C;
     const NAME: &'static str = C::BLUEPRINT;
     const FINALIZES: bool = false; // the garbage collector takes it all along, in any order
@@ -167,22 +148,22 @@ impl<C: Component> Blueprint for ComponentBlueprint<C> {
 
     fn inputs(&self, owner: &C, inputs: &mut Inputs) {
         // What is wrong with it is said when it is drawn.
-        let _ = self.parts(owner, &site_of(owner), &mut Sources::asked(inputs));
+        let _ = self.parts(owner, &Site::of(owner), &mut Sources::asked(inputs));
     }
 
     fn further_inputs(&self, owner: &C, given: &Resolved, inputs: &mut Inputs) {
-        let _ = self.parts(owner, &site_of(owner), &mut Sources::asked_with(inputs, given));
+        let _ = self.parts(owner, &Site::of(owner), &mut Sources::asked_with(inputs, given));
     }
 
     fn draw(&self, owner: &C, given: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
-        let (site, component) = (&site_of(owner), owner.component());
+        let (site, component) = (&Site::of(owner), owner.pods());
         let mut sources = Sources::given(given);
         let parts = self.parts(owner, site, &mut sources)?;
         for service in parts.services {
             plan.add(service);
         }
         for rule in parts.policies {
-            plan.add(rule).when(policy::wanted(owner.meta(), self.defaults.network_policies));
+            plan.add(rule).when(policy::wanted(owner.meta(), self.settings.network_policies));
         }
         plan.add(disruption::budget(site)).when(component.replicas() > 1);
         let mut deployment = deployment(site, component, parts.pod, parts.strategy)?;
@@ -207,7 +188,7 @@ impl<C: Component> Blueprint for ComponentBlueprint<C> {
     }
 
     fn status(&self, owner: &C, seen: &Seen<'_>) -> Option<Value> {
-        let replicas = seen.live::<Deployment, _>(site_of(owner).name(), |live| live.status.replicas);
+        let replicas = seen.live::<Deployment, _>(Site::of(owner).name(), |live| live.status.replicas);
         Some(status(C::CONTROLLER, seen, Some(replicas.flatten().unwrap_or(0))))
     }
 }

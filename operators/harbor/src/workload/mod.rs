@@ -22,12 +22,12 @@ mod trust;
 pub mod version;
 
 pub(crate) use blueprint::status;
-pub use blueprint::{Component, ComponentBlueprint, Config, Defaults, Making, Parts, Vault};
+pub use blueprint::{ComponentBlueprint, Config, Deployed, Making, Parts, Vault};
 pub(crate) use convert::{count, duration, host, hosts, port, seconds_of};
 pub use deployment::{Strategy, deployment};
 pub use pod::{Container, Pod, USER};
 pub(crate) use pod::{at_field, config_map, empty, mount, mount_part, secret, secret_if_there};
 pub use probe::{Check, Probes};
-pub use site::{Site, child_name};
+pub use site::Site;
 pub use sources::Sources;
 pub use trust::Trust;

@@ -59,6 +59,7 @@ impl Pod {
     }
 
     /// Mounts a volume into the first container.
+    #[must_use]
     pub fn with(mut self, volume: Volume, path: &str) -> Self {
         self.mount(&volume, path);
         self.volumes.push(volume);
@@ -66,6 +67,7 @@ impl Pod {
     }
 
     /// Mounts authorities into all containers.
+    #[must_use]
     pub fn trusting(mut self, trust: Trust) -> Self {
         if let Some((volume, mount)) = trust.volume() {
             self.volumes.push(volume);

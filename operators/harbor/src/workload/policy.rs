@@ -27,17 +27,17 @@ pub fn ingress(site: &Site, ports: impl IntoIterator<Item = i32>) -> NetworkPoli
         end_port: None,
     };
     let rule = NetworkPolicyIngressRule { ports: Some(ports.into_iter().map(port).collect()), from: None };
-    policy(site, "ingress", "Ingress", Some(vec![rule]))
+    policy(site, site.ingress(), "Ingress", Some(vec![rule]))
 }
 
 /// Lets a component's pods go nowhere.
 pub fn no_egress(site: &Site) -> NetworkPolicy {
-    policy(site, "egress", "Egress", None)
+    policy(site, site.egress(), "Egress", None)
 }
 
 fn policy(
     site: &Site,
-    suffix: &str,
+    name: &str,
     kind: &str,
     ingress: Option<Vec<NetworkPolicyIngressRule>>,
 ) -> NetworkPolicy {
@@ -47,5 +47,5 @@ fn policy(
         ingress,
         egress: None,
     };
-    NetworkPolicy { metadata: site.metadata(site.further(suffix)), spec: Some(spec) }
+    NetworkPolicy { metadata: site.metadata(name), spec: Some(spec) }
 }

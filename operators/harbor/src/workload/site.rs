@@ -4,21 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
-use windlass::naming::{self, name};
 
+use crate::api::children::Parent;
 use crate::api::names::{annotation, label};
-
-/// The name of a component's children: `<component>-<controller>`, shortened with a digest where that is too long for a Service.
-///
-/// ```
-/// use harbor_operator::workload::child_name;
-///
-/// assert_eq!(child_name("sample-harbor", "core"), "sample-harbor-core");
-/// ```
-pub fn child_name(component: &str, controller: &str) -> String {
-    name([component, controller], naming::LABEL)
-}
 
 /// Where the children of one component are.
 #[derive(Clone, Debug)]
@@ -27,16 +17,22 @@ pub struct Site {
     component: String,
     namespace: String,
     name: String,
+    ingress: String,
+    egress: String,
+    selector: BTreeMap<String, String>,
 }
 
 impl Site {
-    /// Of the component of this name.
-    pub fn new(controller: &'static str, component: &str, namespace: &str) -> Self {
+    /// Of a component.
+    pub fn of<C: Parent>(component: &C) -> Self {
         Self {
-            controller,
-            component: component.to_owned(),
-            namespace: namespace.to_owned(),
-            name: child_name(component, controller),
+            controller: C::CONTROLLER,
+            component: component.name_any(),
+            namespace: component.namespace().unwrap_or_default(),
+            name: component.child(&[]),
+            ingress: component.child(&["ingress"]),
+            egress: component.child(&["egress"]),
+            selector: component.selector().into(),
         }
     }
 
@@ -60,15 +56,19 @@ impl Site {
         &self.name
     }
 
-    /// The name of a further child: `<component>-<controller>-<suffix>`.
-    pub fn further(&self, suffix: &str) -> String {
-        name([&*self.component, self.controller, suffix], naming::LABEL)
+    /// The name of the policy of who may come.
+    pub fn ingress(&self) -> &str {
+        &self.ingress
+    }
+
+    /// The name of the policy of where its pods may go.
+    pub fn egress(&self) -> &str {
+        &self.egress
     }
 
     /// The labels by which its pods are selected. They can never be changed.
     pub fn selector(&self) -> BTreeMap<String, String> {
-        let of_pods = |what: &str| format!("{}.goharbor.io/{what}", self.controller);
-        [(of_pods("name"), self.name.clone()), (of_pods("namespace"), self.namespace.clone())].into()
+        self.selector.clone()
     }
 
     /// The metadata of a child of this name.
@@ -87,27 +87,29 @@ impl Site {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::{ChartMuseum, Portal};
+    use serde_json::json;
 
     #[test]
     fn children_are_named_and_found_as_ever() {
-        let site = Site::new("core", "sample-harbor", "registry");
-        assert_eq!(
-            (site.name(), &*site.further("ingress")),
-            ("sample-harbor-core", "sample-harbor-core-ingress")
-        );
+        let portal = json!({"metadata": {"name": "sample-harbor", "namespace": "registry"}, "spec": {}});
+        let site = Site::of(&serde_json::from_value::<Portal>(portal).unwrap());
+        assert_eq!((site.name(), site.ingress()), ("sample-harbor-portal", "sample-harbor-portal-ingress"));
         let selector: Vec<_> = site.selector().into_iter().collect();
-        let expected =
-            [("core.goharbor.io/name", "sample-harbor-core"), ("core.goharbor.io/namespace", "registry")];
+        let expected = [
+            ("portal.goharbor.io/name", "sample-harbor-portal"),
+            ("portal.goharbor.io/namespace", "registry"),
+        ];
         assert_eq!(selector, expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
     }
 
     #[test]
     fn b16_a_long_name_is_shortened_and_stays_the_same_for_ever() {
         let long = "the-registry-of-all-teams-of-the-whole-company-production-harbor-harbor";
-        let site = Site::new("chartmuseum", long, "default");
-        assert_eq!(site.name(), "the-registry-of-all-teams-of-the-whole-company-produ-e78f1a2f81");
+        let charts = json!({"metadata": {"name": long}, "spec": {"chart": {"storage": {}}}});
+        let site = Site::of(&serde_json::from_value::<ChartMuseum>(charts).unwrap());
+        assert_eq!(site.name(), "the-registry-of-all-teams-of-the-whole-company-produ-2c79731644");
         assert_eq!(site.name().len(), 63);
         assert_eq!(site.selector()["chartmuseum.goharbor.io/name"], site.name());
-        assert_ne!(site.name(), child_name(long, "core"));
     }
 }

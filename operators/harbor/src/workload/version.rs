@@ -6,8 +6,7 @@ use windlass::DrawError;
 use crate::api::component::ComponentSpec;
 use crate::api::names::annotation::VERSION as ANNOTATION;
 use crate::catalogue::{self, Release, Version};
-
-use super::Defaults;
+use crate::settings::HarborSettings;
 
 /// The release that a component belongs to: what its annotation says, or else the tag of its image. An image whose tag is no version
 /// is taken for the newest release.
@@ -36,12 +35,12 @@ pub fn image(
     release: &Release,
     component: catalogue::Component,
     spec: &ComponentSpec,
-    defaults: &Defaults,
+    settings: &HarborSettings,
 ) -> Result<String, DrawError> {
     if let Some(image) = &spec.image {
         return Ok(image.clone());
     }
-    let (repository, suffix) = (defaults.image_repository.as_deref(), defaults.image_tag_suffix.as_deref());
+    let (repository, suffix) = (settings.image_repository.as_deref(), settings.image_tag_suffix.as_deref());
     release.image_reference(component, repository, suffix).ok_or_else(|| {
         DrawError::new(format!(
             "annotation {ANNOTATION}: \"{}\" has no {component:?}, which Harbor has dropped: delete this object, or choose an \
@@ -97,12 +96,12 @@ mod tests {
         let release = Release::of(&Version::new(2, 8, 6)).unwrap();
         let part = catalogue::Component::ChartMuseum;
         let mut spec = ComponentSpec::default();
-        let error = image(&release, part, &spec, &Defaults::default()).unwrap_err().to_string();
+        let error = image(&release, part, &spec, &HarborSettings::default()).unwrap_err().to_string();
         assert!(
             error.contains("2.8.6") && error.contains("ChartMuseum") && error.contains("stays"),
             "{error}"
         );
         spec.image = Some("x".into());
-        assert_eq!(image(&release, part, &spec, &Defaults::default()).unwrap(), "x");
+        assert_eq!(image(&release, part, &spec, &HarborSettings::default()).unwrap(), "x");
     }
 }

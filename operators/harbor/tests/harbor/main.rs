@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use harbor_operator::api::{Core, Harbor, JobService, Registry, Trivy};
-use harbor_operator::harbor::HarborOptions;
 use harbor_operator::harbor::certmanager::Certificate;
+use harbor_operator::settings::HarborSettings;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Pod, Secret};
+use k8s_openapi::api::core::v1::{Pod, Secret, Service};
 use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::ListParams;
@@ -202,6 +202,94 @@ async fn a10_trivy_may_be_the_last_and_goes_alone() -> Result<()> {
     world.end(operator).await
 }
 
+#[tokio::test]
+async fn a17_a_key_that_another_operator_made_is_kept_and_outlives_the_harbor() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let world = World::new(env, "taken").await?;
+    let owner = world.put::<Harbor>(harbor()).await?;
+    let name = "sample-harbor-core-encryptionkey";
+    let reference = json!({"apiVersion": "goharbor.io/v1beta1", "kind": "Harbor", "name": "sample", "uid": owner.uid(),
+        "controller": true, "blockOwnerDeletion": true});
+    let made = json!({"metadata": {"name": name, "ownerReferences": [reference]}, "type": "goharbor.io/single",
+        "immutable": true, "stringData": {"secret": "0123456789abcdef"}});
+    let before = world.put::<Secret>(made).await?;
+    let operator = world.operator().await?;
+    world.ready().await?;
+    let kept: Secret = world.get(name).await?;
+    assert_eq!((kept.uid(), &kept.data), (before.uid(), &before.data));
+    assert!(kept.owner_references().is_empty(), "the garbage collector has no say any more");
+    world.delete::<Harbor>("sample").await?;
+    world.gone::<Secret>("sample-harbor-core-csrf").await?;
+    assert_eq!(world.get::<Secret>(name).await?.data, before.data);
+    world.end(operator).await
+}
+
+#[tokio::test]
+async fn a_service_leads_in_through_the_proxy() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let world = World::new(env, "service").await?;
+    let operator = world.operator().await?;
+    let mut with = harbor();
+    with["spec"]["expose"] = json!({"core": {"service": {"type": "ClusterIP"}, "tls": {}}});
+    world.put::<Harbor>(with).await?;
+    world.ready().await?;
+    let service: Service = world.get("sample-harbor-proxy").await?;
+    assert_eq!(service.spec.unwrap().ports.unwrap().len(), 2);
+    let certificate: Secret = world.get("sample-harbor-public-tls").await?;
+    assert!(certificate.data.unwrap().contains_key("ca.crt"));
+    assert_eq!(world.namespace.api::<Ingress>().list(&ListParams::default()).await?.items.len(), 0);
+
+    // To an Ingress: the proxy and its certificate go.
+    let ingress = json!({"ingress": {"host": "harbor.example.com"}, "tls": {"certificateRef": "public"}, "service": null});
+    world.change::<Harbor>("sample", json!({"spec": {"expose": {"core": ingress}}})).await?;
+    world.ready().await?;
+    world.gone::<Deployment>("sample-harbor-proxy").await?;
+    world.gone::<Secret>("sample-harbor-public-tls").await?;
+    world.end(operator).await
+}
+
+#[tokio::test]
+async fn an_upgrade_begins_with_core_and_stops_there_if_core_does_not_come_up() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let world = World::new(env, "upgrade").await?;
+    let operator = world.operator().await?;
+    let mut with = harbor();
+    with["spec"]["version"] = json!("2.14.4");
+    world.put::<Harbor>(with).await?;
+    world.ready().await?;
+    let version = |object: &dyn Fn() -> std::collections::BTreeMap<String, String>| {
+        object().get("harbor.goharbor.io/version").cloned().unwrap_or_default()
+    };
+    let stuck = json!({"spec": {"version": "2.15.2", "core": {"templateAnnotations": Story::NeverReady.annotations()}}});
+    world.change::<Harbor>("sample", stuck).await?;
+    world
+        .see("sample", "waiting for Core", |harbor: &Harbor| {
+            said(harbor, "Ready").1.starts_with("waiting for Core sample-harbor:")
+        })
+        .await?;
+    let core: Core = world.get("sample-harbor").await?;
+    let registry: Registry = world.get("sample-harbor").await?;
+    let jobs: JobService = world.get("sample-harbor").await?;
+    assert_eq!(version(&|| core.annotations().clone()), "2.15.2");
+    assert_eq!(version(&|| registry.annotations().clone()), "2.14.4");
+    assert_eq!(version(&|| jobs.annotations().clone()), "2.14.4");
+    assert_eq!(json!(world.get::<Harbor>("sample").await?.status)["version"], "2.14.4");
+
+    let pods = world.namespace.api::<Pod>();
+    Story::Ready.tell(&pods, "core.goharbor.io/name=sample-harbor-core").await?;
+    let ready = world.ready().await?;
+    assert_eq!(json!(ready.status)["version"], "2.15.2");
+    let registry: Registry = world.get("sample-harbor").await?;
+    assert_eq!(version(&|| registry.annotations().clone()), "2.15.2");
+
+    // And not back.
+    world.change::<Harbor>("sample", json!({"spec": {"version": "2.14.4"}})).await?;
+    let refused =
+        world.see("sample", "refused", |harbor: &Harbor| said(harbor, "Failed").0 == "True").await?;
+    assert!(said(&refused, "Ready").1.contains("cannot go back"), "{:?}", said(&refused, "Ready"));
+    world.end(operator).await
+}
+
 /// The kind, as its own operator has it: with a status.
 fn certificates_of_cert_manager() -> CustomResourceDefinition {
     let mut definition = json!(Certificate::crd());
@@ -244,11 +332,11 @@ async fn an_issuer_without_cert_manager_is_waited_for_and_then_used() -> Result<
 #[tokio::test]
 async fn certificates_are_made_anew_before_they_end_and_pods_roll_with_them() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
-    let options = HarborOptions {
+    let options = HarborSettings {
         registry_encryption_cost: 4,
-        authority_lifetime: Duration::from_mins(10),
-        certificate_lifetime: Duration::from_secs(30),
-        ..HarborOptions::default()
+        internal_authority_duration: Duration::from_mins(10),
+        internal_certificate_duration: Duration::from_secs(30),
+        ..HarborSettings::default()
     };
     let world = World::with(env, "renewal", options).await?;
     let operator = world.operator().await?;

@@ -5,7 +5,8 @@ use std::fmt::Debug;
 use anyhow::{Result, ensure};
 use example_support::{Running, rights};
 use harbor_operator::api::Harbor;
-use harbor_operator::harbor::{HarborBlueprint, HarborOptions};
+use harbor_operator::harbor::HarborBlueprint;
+use harbor_operator::settings::HarborSettings;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret};
 use kube::Resource;
@@ -33,7 +34,7 @@ impl<K> Kind for K where
 }
 
 /// The operator with all controllers.
-fn operator(options: &HarborOptions) -> Operator {
+fn operator(options: &HarborSettings) -> Operator {
     harbor_operator::operator().blueprint(HarborBlueprint::new(options.clone()))
 }
 
@@ -42,18 +43,18 @@ pub(crate) struct World {
     pub(crate) env: TestEnv,
     pub(crate) namespace: TestNamespace,
     user: TestUser,
-    options: HarborOptions,
+    options: HarborSettings,
     begun: Mark,
 }
 
 impl World {
     pub(crate) async fn new(env: TestEnv, hint: &str) -> Result<Self> {
         // A cheap hash: what is tested is not its strength.
-        let options = HarborOptions { registry_encryption_cost: 4, ..HarborOptions::default() };
+        let options = HarborSettings { registry_encryption_cost: 4, ..HarborSettings::default() };
         Self::with(env, hint, options).await
     }
 
-    pub(crate) async fn with(env: TestEnv, hint: &str, options: HarborOptions) -> Result<Self> {
+    pub(crate) async fn with(env: TestEnv, hint: &str, options: HarborSettings) -> Result<Self> {
         let operator = operator(&options);
         env.install_crds(operator.definitions()).await?;
         let namespace = env.namespace(hint).await?;

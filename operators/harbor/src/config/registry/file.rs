@@ -22,7 +22,7 @@ pub(super) fn render(registry: &Registry, release: &Release) -> Map {
         .with_some("reporting", reporting(&registry.reporting))
         .with("storage", storage(registry))
         .with_some("middleware", middlewares(&registry.middlewares))
-        .with_some("redis", registry.redis.as_ref().map(|given| redis(given, release)))
+        .with_some("redis", registry.cache.redis().map(|given| redis(given, release)))
         .with(
             "compatibility",
             Map::new().with("schema1", Map::new().with("enabled", registry.schema1.enabled)),
@@ -102,7 +102,7 @@ fn reporting(reporting: &BTreeMap<String, Options>) -> Option<Map> {
 
 fn storage(registry: &Registry) -> Map {
     let cache = match registry.cache {
-        Cache::Redis => "redis",
+        Cache::Redis(_) => "redis",
         Cache::InMemory => "inmemory",
     };
     let purging = match &registry.upload_purging {

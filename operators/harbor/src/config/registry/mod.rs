@@ -64,8 +64,6 @@ pub struct Registry {
     pub upload_purging: Option<UploadPurging>,
     /// What is plugged in.
     pub middlewares: Middlewares,
-    /// The Redis of the cache.
-    pub redis: Option<RegistryRedis>,
     /// Manifests of schema 1.
     pub schema1: Schema1,
     /// What manifests may say.
@@ -139,12 +137,22 @@ pub struct Debug {
 }
 
 /// What remembers the blobs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Cache {
-    /// Redis.
-    Redis,
-    /// The process.
+    /// Redis, for all replicas.
+    Redis(RegistryRedis),
+    /// The process, each for itself.
     InMemory,
+}
+
+impl Cache {
+    /// The Redis, if it is one.
+    pub(crate) const fn redis(&self) -> Option<&RegistryRedis> {
+        match self {
+            Self::Redis(redis) => Some(redis),
+            Self::InMemory => None,
+        }
+    }
 }
 
 /// What becomes of uploads that were given up.
@@ -211,7 +219,7 @@ impl RegistryRedis {
             write_timeout: ten,
             max_idle: 100,
             max_active: 500,
-            idle_timeout: Duration::from_secs(60),
+            idle_timeout: Duration::from_mins(1),
         }
     }
 }
@@ -354,7 +362,7 @@ pub fn render(registry: &Registry, release: &Release, secret: &str) -> Rendered 
     let mut vault = Vault::new(secret);
     let mut environment = Environment::default();
     environment.secret_some("REGISTRY_HTTP_SECRET", registry.http_secret.as_ref());
-    if let Some(redis) = &registry.redis {
+    if let Some(redis) = registry.cache.redis() {
         let mut quoted = |name: &str, value: &Confidential| {
             environment.secret(name, &vault.put(name, registry_env_value(value)));
         };

@@ -34,6 +34,7 @@ pub struct FileSystem {
 
 /// S3.
 #[derive(Debug, Clone, Default)]
+#[allow(clippy::struct_excessive_bools)] // its settings are switches
 pub struct S3 {
     /// The region.
     pub region: String,

@@ -11,14 +11,15 @@ use crate::api::component::{ComponentSpec, Served, Tls};
 use crate::api::core::RegistryCredentials;
 use crate::api::driver::Store;
 use crate::api::harbor::HarborCommon;
+use crate::api::names::{annotation, label};
 use crate::api::network::IngressController;
 use crate::api::postgres::HarborDatabase;
 use crate::api::redis::{RedisConnection, RedisHost};
 use crate::catalogue::{Component, Release};
+use crate::settings::HarborSettings;
 
 use super::credentials::{Credential, REGISTRY_USER};
 use super::names::{Names, Part};
-use super::options::HarborOptions;
 use super::token;
 
 mod chartmuseum;
@@ -30,18 +31,8 @@ mod portal;
 mod registry;
 mod trivy;
 
-/// Which controller made an object.
-const CONTROLLER_LABEL: &str = "goharbor.io/operator-controller";
-/// Says to people that an object is not theirs to edit.
-const WARNING: &str = "goharbor.io/warning";
-/// The version of Harbor that a component is of.
-pub const VERSION: &str = "harbor.goharbor.io/version";
-/// Whether there are network policies.
-pub const NETWORK_POLICIES: &str = "goharbor.io/network-policies";
-/// How the Ingress in front of a component works.
-const INGRESS_CONTROLLER: &str = "goharbor.io/ingress-controller";
 /// Which instance of the operator is responsible: as the first operator of these kinds had it, and as ours has it.
-const CLASSES: [&str; 2] = ["goharbor.io/harbor-class", windlass::names::ask::CLASS];
+const CLASSES: [&str; 2] = [annotation::CLASS, windlass::names::ask::CLASS];
 
 /// The metadata of an object that a Harbor has.
 pub fn metadata(names: &Names, name: String) -> ObjectMeta {
@@ -49,8 +40,10 @@ pub fn metadata(names: &Names, name: String) -> ObjectMeta {
     ObjectMeta {
         name: Some(name),
         namespace: Some(names.namespace().to_owned()),
-        labels: Some([(text(CONTROLLER_LABEL), text("harbor"))].into()),
-        annotations: Some([(text(WARNING), text("⚠️ This Resource is managed by *harbor* ⚠️"))].into()),
+        labels: Some([(text(label::CONTROLLER), text("harbor"))].into()),
+        annotations: Some(
+            [(text(annotation::WARNING), text("⚠️ This Resource is managed by *harbor* ⚠️"))].into(),
+        ),
         ..ObjectMeta::default()
     }
 }
@@ -64,7 +57,7 @@ pub struct Wiring<'a> {
     pub release: Release,
     /// How components are reached.
     pub served: Served,
-    options: &'a HarborOptions,
+    settings: &'a HarborSettings,
     database: &'a HarborDatabase,
     redis: &'a RedisHost,
     store: Store<'a>,
@@ -72,7 +65,7 @@ pub struct Wiring<'a> {
 
 impl<'a> Wiring<'a> {
     /// Of this Harbor; or what its spec lacks, in words that say where.
-    pub fn of(harbor: &'a Harbor, release: Release, options: &'a HarborOptions) -> Result<Self, DrawError> {
+    pub fn of(harbor: &'a Harbor, release: Release, settings: &'a HarborSettings) -> Result<Self, DrawError> {
         let spec = &harbor.spec;
         let lacks = |field: &str| DrawError::new(format!("spec.{field} is missing: say where it is"));
         let storage = spec.image_chart_storage.as_ref();
@@ -81,7 +74,7 @@ impl<'a> Wiring<'a> {
             names: Names::of(harbor),
             release,
             served: if spec.common.has_internal_tls() { Served::Https } else { Served::Http },
-            options,
+            settings,
             database: spec.database.as_ref().ok_or_else(|| lacks("database"))?,
             redis: spec.redis.as_ref().ok_or_else(|| lacks("redis"))?,
             store: storage.and_then(|storage| storage.store()).ok_or_else(|| lacks("imageChartStorage"))?,
@@ -142,8 +135,8 @@ impl<'a> Wiring<'a> {
     pub fn component(&self, given: Option<&ComponentSpec>, component: Component) -> ComponentSpec {
         let mut spec = given.cloned().unwrap_or_default();
         let source = self.common().image_source.clone().unwrap_or_default();
-        let repository = source.repository.as_deref().or(self.options.image_repository.as_deref());
-        let suffix = source.tag_suffix.as_deref().or(self.options.image_tag_suffix.as_deref());
+        let repository = source.repository.as_deref().or(self.settings.image_repository.as_deref());
+        let suffix = source.tag_suffix.as_deref().or(self.settings.image_tag_suffix.as_deref());
         spec.image = spec.image.or_else(|| self.release.image_reference(component, repository, suffix));
         spec.image_pull_policy = spec.image_pull_policy.or(source.image_pull_policy);
         if spec.image_pull_secrets.is_empty() {
@@ -156,9 +149,9 @@ impl<'a> Wiring<'a> {
     fn metadata(&self) -> ObjectMeta {
         let mut metadata = metadata(&self.names, self.names.base().to_owned());
         let annotations = metadata.annotations.get_or_insert_default();
-        annotations.insert(VERSION.to_owned(), self.release.version().to_string());
+        annotations.insert(annotation::VERSION.to_owned(), self.release.version().to_string());
         // The Harbor has policies of its own, which know who talks to whom.
-        annotations.insert(NETWORK_POLICIES.to_owned(), "false".to_owned());
+        annotations.insert(annotation::NETWORK_POLICIES.to_owned(), "false".to_owned());
         let given: &BTreeMap<String, String> = self.harbor.annotations();
         let classes =
             CLASSES.into_iter().filter_map(|class| Some((class.to_owned(), given.get(class)?.clone())));
@@ -174,15 +167,15 @@ impl<'a> Wiring<'a> {
         metadata
             .annotations
             .get_or_insert_default()
-            .insert(INGRESS_CONTROLLER.into(), controller.to_string());
+            .insert(annotation::INGRESS_CONTROLLER.into(), controller.to_string());
         metadata
     }
 
     /// Whether it is to have network policies.
     pub fn has_policies(&self) -> bool {
-        match self.harbor.annotations().get(NETWORK_POLICIES) {
+        match self.harbor.annotations().get(annotation::NETWORK_POLICIES) {
             Some(said) => said == "true",
-            None => self.options.network_policies,
+            None => self.settings.network_policies,
         }
     }
 }

@@ -4,9 +4,10 @@ use crate::api::driver::Store;
 use crate::api::embedded::Embedded;
 use crate::api::redis::database;
 use crate::api::registry::{
-    RegistryAuthentication, RegistryDebug, RegistryHtPasswd, RegistryHttp, RegistryLog, RegistryMiddlewares,
+    RegistryAuthentication, RegistryDebug, RegistryHtPasswd, RegistryHttp, RegistryMiddlewares,
     RegistryPrometheus, RegistryRedis, RegistryValidation,
 };
+use crate::api::registry_log::RegistryLog;
 use crate::api::registry_storage::{
     BlobDescriptorCache, RegistryCache, RegistryDelete, RegistryDriver, RegistryFileSystem,
     RegistryMaintenance, RegistryStorage, UploadPurging,

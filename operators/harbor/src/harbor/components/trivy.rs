@@ -60,7 +60,7 @@ impl Wiring<'_> {
     /// The Secret with the operator's token of GitHub, where the user has none.
     pub fn github_token(&self) -> Option<Secret> {
         let none = self.common().trivy.as_ref()?.github_token_ref.is_none();
-        let token = self.options.github_token.clone().filter(|_| none)?;
+        let token = self.settings.github_token.clone().filter(|_| none)?;
         let data = BTreeMap::from([("github-token".to_owned(), ByteString(token.into_bytes()))]);
         Some(Secret {
             metadata: metadata(&self.names, self.names.with("trivy-github")),

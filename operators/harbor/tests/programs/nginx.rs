@@ -1,0 +1,91 @@
+//! nginx, on the configurations of portal and proxy.
+
+use harbor_operator::config::portal::{Families, Portal};
+use harbor_operator::config::proxy::Proxy;
+use harbor_operator::config::{Address, portal, proxy};
+use tempfile::TempDir;
+
+use crate::kit::http::Client;
+use crate::kit::nginx::{Nginx, echo};
+use crate::kit::tls::Tls;
+use crate::{VERSIONS, release};
+
+#[test]
+fn nginx_accepts_the_portals_configuration() {
+    let dir = TempDir::new().unwrap();
+    let tls = Tls::new(dir.path());
+    for version in VERSIONS {
+        for encrypted in [false, true] {
+            let input = Portal { tls: encrypted, max_connections: 1024, families: Families::V4 };
+            let rendered = portal::render(&input, &release(version));
+            Nginx::write(&rendered.config[portal::CONFIG_KEY], dir.path(), &tls).test();
+        }
+    }
+}
+
+#[test]
+fn nginx_accepts_the_proxys_configuration() {
+    let dir = TempDir::new().unwrap();
+    let tls = Tls::new(dir.path());
+    for version in VERSIONS {
+        for (internal_tls, https) in [
+            (false, None),
+            (false, Some("harbor.example")),
+            (true, Some("harbor.example:30443")),
+            (true, None),
+        ] {
+            let input = Proxy {
+                core: Address::new("localhost", 80),
+                portal: Some(Address::new("localhost", 81)),
+                internal_tls,
+                https: https.map(str::to_owned),
+                families: Families::V4,
+            };
+            let rendered = proxy::render(&input, &release(version));
+            Nginx::write(&rendered.config[proxy::CONFIG_KEY], dir.path(), &tls).test();
+        }
+    }
+}
+
+#[test]
+fn the_proxy_passes_on_to_core_and_portal_what_is_theirs() {
+    let dir = TempDir::new().unwrap();
+    let tls = Tls::new(dir.path());
+    let input = Proxy {
+        core: Address::new("127.0.0.1", echo("core")),
+        portal: Some(Address::new("127.0.0.1", echo("portal"))),
+        internal_tls: false,
+        https: Some("harbor.example:30443".to_owned()),
+        families: Families::V4,
+    };
+    let rendered = proxy::render(&input, &release("2.15.2"));
+    let nginx = Nginx::write(&rendered.config[proxy::CONFIG_KEY], dir.path(), &tls);
+    let _server = nginx.start();
+    let client = Client { tls: Some(tls.client()), ..Client::new(nginx.secure) };
+    let (host, with_port) = ("Host: localhost\n", format!("Host: localhost:{}\n", nginx.secure));
+    for (path, who, host) in [
+        ("/", "portal", with_port.as_str()),
+        ("/harbor/projects", "portal", &with_port),
+        ("/api/v2.0/ping", "core", host),
+        ("/c/login", "core", host),
+        ("/v2/library/x/blobs/uploads/", "core", &with_port),
+        ("/service/token?service=harbor-registry", "core", &with_port),
+        ("/chartrepo/x", "portal", &with_port),
+    ] {
+        let answer = client.ask("GET", path, b"");
+        let text = String::from_utf8(answer.body.clone()).unwrap() + "\n";
+        assert!(text.starts_with(&format!("{who}\nGET {path} ")) && text.contains(host), "{path}: {text}");
+        assert!(text.contains("X-Forwarded-Proto: https\n"), "{text}");
+        let cookie = answer.header("set-cookie").unwrap();
+        assert_eq!(cookie.contains("Secure"), !path.starts_with("/v2/"), "{path}: {cookie}");
+        assert!(answer.header("strict-transport-security").is_some());
+    }
+    for path in ["/v1/_ping", "/service/notifications"] {
+        assert_eq!(client.ask("GET", path, b"").status, 404, "{path}");
+    }
+    let plain = Client::new(nginx.plain).ask("GET", "/harbor?a=b", b"");
+    assert_eq!(
+        (plain.status, plain.header("location")),
+        (308, Some("https://harbor.example:30443/harbor?a=b"))
+    );
+}

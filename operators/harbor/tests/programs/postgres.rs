@@ -1,0 +1,94 @@
+//! PostgreSQL, by rendered URLs and by the words that core makes of its environment.
+
+use std::path::Path;
+
+use harbor_operator::config::Address;
+use harbor_operator::config::database::{Database, SslMode, check_word};
+use tempfile::TempDir;
+
+use crate::every_character;
+use crate::kit::postgres::{PostgresServer, ask as psql};
+use crate::kit::tls::Tls;
+
+fn database_at(port: u16, user: &str, name: &str, ssl_mode: SslMode) -> Database {
+    Database {
+        addresses: vec![Address::new("localhost", port)],
+        username: Some(user.to_owned()),
+        name: name.to_owned(),
+        ssl_mode,
+    }
+}
+
+/// The words that core and exporter make of their environment.
+fn words(port: u16, user: &str, password: &str, mode: SslMode) -> String {
+    format!("host=localhost port={port} user={user} password={password} dbname=postgres sslmode={mode}")
+}
+
+#[test]
+fn postgresql_lets_in_whoever_comes_with_a_rendered_url() {
+    let dir = TempDir::new().unwrap();
+    let (user, password) = ("har@bor:user", every_character());
+    let server = PostgresServer::start(dir.path(), user, &password, None);
+    let ask = |database: &Database, password: &str| {
+        psql(database.url(Some(&password.into())).expose(), None, "select current_user")
+    };
+    for mode in [SslMode::Disable, SslMode::Prefer] {
+        assert_eq!(ask(&database_at(server.port, user, "postgres", mode), &password).as_deref(), Ok(user));
+    }
+    let wrong = ask(&database_at(server.port, user, "postgres", SslMode::Disable), "another").unwrap_err();
+    assert!(wrong.contains("password authentication failed"), "{wrong}");
+    let secure = ask(&database_at(server.port, user, "postgres", SslMode::Require), &password).unwrap_err();
+    assert!(secure.contains("server does not support SSL"), "{secure}");
+    // A database whose name needs escaping as well.
+    let url =
+        database_at(server.port, user, "postgres", SslMode::Disable).url(Some(&password.as_str().into()));
+    psql(url.expose(), None, "create database \"notary/server?\"").unwrap();
+    let named = database_at(server.port, user, "notary/server?", SslMode::Disable)
+        .url(Some(&password.as_str().into()));
+    assert_eq!(psql(named.expose(), None, "select current_database()").as_deref(), Ok("notary/server?"));
+}
+
+#[test]
+fn postgresql_lets_in_core_with_every_password_that_passes_our_check_and_no_other() {
+    let dir = TempDir::new().unwrap();
+    let server = PostgresServer::start(dir.path(), "harbor", "first", None);
+    let admin = words(server.port, "harbor", "first", SslMode::Disable);
+    let usable: String =
+        every_character().chars().filter(|character| ![' ', '\\'].contains(character)).collect();
+    for (password, works) in [
+        (usable.as_str(), true),
+        ("a'b", true),
+        ("two words", false),
+        ("back\\slash", false),
+        ("'quoted", false),
+    ] {
+        assert_eq!(check_word(password).is_ok(), works, "{password}");
+        let literal = password.replace('\'', "''");
+        let statement = format!("drop role if exists core; create role core login password '{literal}'");
+        for statement in statement.split("; ") {
+            psql(&admin, None, statement).unwrap();
+        }
+        let answer = psql(&words(server.port, "core", password, SslMode::Disable), None, "select 1");
+        assert_eq!(answer.is_ok(), works, "{password}: {answer:?}");
+    }
+}
+
+#[test]
+fn postgresql_over_tls_is_verified() {
+    let dir = TempDir::new().unwrap();
+    let tls = Tls::new(dir.path());
+    let password = every_character();
+    let server = PostgresServer::start(dir.path(), "harbor", &password, Some(&tls));
+    let ask = |mode: SslMode, authority: Option<&Path>| {
+        let url = database_at(server.port, "harbor", "postgres", mode).url(Some(&password.as_str().into()));
+        psql(url.expose(), authority, "select ssl from pg_stat_ssl where pid = pg_backend_pid()")
+    };
+    for mode in [SslMode::Require, SslMode::VerifyCa, SslMode::VerifyFull] {
+        assert_eq!(ask(mode, Some(&tls.authority)).as_deref(), Ok("t"), "{mode}");
+    }
+    let other = TempDir::new().unwrap();
+    let stranger = Tls::new(other.path());
+    let refused = ask(SslMode::VerifyFull, Some(&stranger.authority)).unwrap_err();
+    assert!(refused.contains("certificate verify failed"), "{refused}");
+    assert!(ask(SslMode::Disable, None).is_err());
+}

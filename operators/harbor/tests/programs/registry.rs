@@ -1,0 +1,221 @@
+//! The registry, on its rendered file and environment.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use harbor_operator::config::redis::{Redis, index};
+use harbor_operator::config::registry::{
+    Auth, Cache, FileSystem, Health, HealthCheck, Http, Log, Middlewares, Notifications, Registry,
+    RegistryRedis, S3, S3Keys, Schema1, Storage, UploadPurging, Validation,
+};
+use harbor_operator::config::{htpasswd, outbound, registry};
+use sha2::Digest as _;
+use tempfile::TempDir;
+
+use crate::kit::http::Client;
+use crate::kit::redis::{RedisServer, ask};
+use crate::kit::registry::RegistryServer;
+use crate::kit::s3::S3Server;
+use crate::kit::tls::Tls;
+use crate::{VERSIONS, every_character, redis_at, release, seconds};
+
+const USER: &str = "harbor_registry_user";
+
+/// The registry of a Harbor.
+fn registry_with(storage: Storage, redis: Option<Redis>, tls: bool) -> Registry {
+    Registry {
+        log: Log {
+            access_log_disabled: false,
+            level: "info".to_owned(),
+            formatter: "text".to_owned(),
+            fields: BTreeMap::from([("service".to_owned(), "registry".to_owned())]),
+            hooks: Vec::new(),
+        },
+        http: Http {
+            net: "tcp".to_owned(),
+            host: None,
+            prefix: None,
+            headers: BTreeMap::from([("X-Content-Type-Options".to_owned(), vec!["nosniff".to_owned()])]),
+            http2_disabled: false,
+            relative_urls: true,
+            drain_timeout: Some(seconds(60)),
+            tls,
+            debug: None,
+        },
+        http_secret: None,
+        reporting: BTreeMap::new(),
+        storage,
+        cache: redis
+            .map_or(Cache::InMemory, |redis| Cache::Redis(RegistryRedis::new(redis, index::REGISTRY))),
+        delete: true,
+        redirect_disabled: true,
+        read_only: false,
+        upload_purging: Some(UploadPurging {
+            age: seconds(168 * 3600),
+            interval: seconds(24 * 3600),
+            dry_run: false,
+        }),
+        middlewares: Middlewares::default(),
+        schema1: Schema1 { enabled: true, key: false },
+        validation: Validation { disabled: true, ..Validation::default() },
+        auth: Some(Auth::Htpasswd { realm: "harbor-registry-basic-realm".to_owned() }),
+        notifications: Notifications { include_references: true, endpoints: Vec::new() },
+        health: Health {
+            storage: Some(HealthCheck { interval: seconds(5), threshold: 3 }),
+            files: Vec::new(),
+            http: Vec::new(),
+            tcp: Vec::new(),
+        },
+        outbound: outbound::Outbound::default(),
+    }
+}
+
+fn files() -> Storage {
+    Storage::FileSystem(FileSystem { max_threads: 100 })
+}
+
+/// Pushes a blob, pulls it, deletes it.
+fn push_and_pull(client: &Client, blob: &[u8]) {
+    let hex = sha2::Sha256::digest(blob).iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    });
+    let digest = format!("sha256:{hex}");
+    let begun = client.ask("POST", "/v2/library/test/blobs/uploads/", b"");
+    assert_eq!(begun.status, 202, "{begun:?}");
+    let location = begun.header("location").unwrap().to_owned();
+    assert!(location.starts_with('/'), "a relative URL, not {location}");
+    let separator = if location.contains('?') { '&' } else { '?' };
+    let pushed = client.ask("PUT", &format!("{location}{separator}digest={digest}"), blob);
+    assert_eq!(pushed.status, 201, "{pushed:?}");
+    let path = format!("/v2/library/test/blobs/{digest}");
+    let pulled = client.ask("GET", &path, b"");
+    assert_eq!((pulled.status, pulled.body.as_slice()), (200, blob));
+    assert_eq!(pulled.header("x-content-type-options"), Some("nosniff"));
+    assert_eq!(client.ask("DELETE", &path, b"").status, 202);
+    assert_eq!(client.ask("GET", &path, b"").status, 404);
+}
+
+#[test]
+fn the_registry_runs_on_what_is_rendered_and_keeps_a_blob_for_whom_the_htpasswd_names() {
+    let dir = TempDir::new().unwrap();
+    let password = "pässword with: every#thing";
+    let redis_password = every_character();
+    let redis = RedisServer::start(dir.path(), Some(&redis_password), None, "");
+    let users = htpasswd::line(USER, &password.into(), 4, [7; 16]).unwrap();
+    let input = registry_with(files(), Some(redis_at(redis.port, Some(&redis_password))), false);
+    let rendered = registry::render(&input, &release("2.15.2"), "registry");
+    let server = RegistryServer::start(dir.path(), &rendered, &users, None);
+    let client = Client::new(server.port);
+    assert_eq!(client.ask("GET", "/", b"").status, 200, "the probe's path is open");
+    assert_eq!(client.ask("GET", "/v2/", b"").status, 401);
+    assert_eq!(client.by(USER, "another").ask("GET", "/v2/", b"").status, 401);
+    let client = client.by(USER, password);
+    assert_eq!(client.ask("GET", "/v2/", b"").status, 200);
+    push_and_pull(&client, &b"a layer".repeat(100_000));
+    assert!(dir.path().join("storage/docker/registry/v2").is_dir(), "the bytes lie below the root directory");
+    let url = redis_at(redis.port, Some(&redis_password)).url(index::REGISTRY);
+    let remembered: u32 = ask(url.expose(), None, &["DBSIZE"]).trim().parse().unwrap();
+    assert!(remembered > 0, "the registry remembers blobs in database 1 of Redis");
+}
+
+#[test]
+fn the_registry_speaks_internal_tls() {
+    let dir = TempDir::new().unwrap();
+    let tls = Tls::new(dir.path());
+    let users = htpasswd::line(USER, &"secret".into(), 4, [7; 16]).unwrap();
+    for version in VERSIONS {
+        let rendered =
+            registry::render(&registry_with(Storage::InMemory, None, true), &release(version), "registry");
+        let server = RegistryServer::start(dir.path(), &rendered, &users, Some(&tls));
+        let client = Client { tls: Some(tls.client()), ..Client::new(server.port) }.by(USER, "secret");
+        push_and_pull(&client, version.as_bytes());
+    }
+}
+
+#[test]
+fn passwords_survive_the_registrys_environment() {
+    let dir = TempDir::new().unwrap();
+    let users = htpasswd::line(USER, &"secret".into(), 4, [7; 16]).unwrap();
+    for password in [
+        "*star",
+        "0123",
+        "1e3",
+        "a: b",
+        "a #b",
+        "[list",
+        "{map",
+        "\"quoted\"",
+        "'",
+        "~",
+        "null",
+        "yes",
+        "!tag",
+        "&anchor",
+        "%x",
+        "@x",
+    ] {
+        let redis = RedisServer::start(dir.path(), Some(password), None, "");
+        let input = registry_with(Storage::InMemory, Some(redis_at(redis.port, Some(password))), false);
+        let rendered = registry::render(&input, &release("2.15.2"), "registry");
+        let mut server = RegistryServer::start(dir.path(), &rendered, &users, None);
+        push_and_pull(&Client::new(server.port).by(USER, "secret"), b"blob");
+        let url = redis_at(redis.port, Some(password)).url(index::REGISTRY);
+        let remembered = ask(url.expose(), None, &["DBSIZE"]);
+        assert_ne!(remembered.trim(), "0", "{password}: {}", server.server.log());
+    }
+}
+
+#[test]
+fn the_keys_of_s3_survive_the_registrys_file_and_environment() {
+    let dir = TempDir::new().unwrap();
+    let users = htpasswd::line(USER, &"secret".into(), 4, [7; 16]).unwrap();
+    for (access, secret) in
+        [("0123", every_character()), ("1e3", "0123".to_owned()), ("AKIA", "*star".to_owned())]
+    {
+        let s3 = S3Server::start();
+        let storage = Storage::S3(S3 {
+            region: "eu-west-1".to_owned(),
+            bucket: "images".to_owned(),
+            region_endpoint: Some(format!("http://127.0.0.1:{}", s3.port)),
+            root_directory: Some("/harbor".to_owned()),
+            keys: Some(S3Keys { access: access.to_owned(), secret: secret.as_str().into() }),
+            v4_auth: true,
+            chunk_size: Some(5_242_880),
+            storage_class: Some("STANDARD".to_owned()),
+            multipart_copy_chunk_size: Some(33_554_432),
+            multipart_copy_max_concurrency: Some(100),
+            multipart_copy_threshold_size: Some(33_554_432),
+            ..S3::default()
+        });
+        let rendered = registry::render(&registry_with(storage, None, false), &release("2.15.2"), "registry");
+        let server = RegistryServer::start(dir.path(), &rendered, &users, None);
+        let client = Client::new(server.port).by(USER, "secret");
+        assert_eq!(client.ask("GET", "/v2/library/test/tags/list", b"").status, 404, "nothing is stored");
+        let request = s3.request();
+        assert!(
+            request.target.starts_with("/images?") && request.target.contains("harbor%2F"),
+            "{request:?}"
+        );
+        assert_eq!(request.access_key(), access);
+        assert!(request.is_signed_with(&secret), "{secret}: {request:?}");
+        assert!(!request.is_signed_with("another"));
+    }
+}
+
+#[test]
+fn the_registry_uses_s3_without_keys() {
+    let dir = TempDir::new().unwrap();
+    let users = htpasswd::line(USER, &"secret".into(), 4, [7; 16]).unwrap();
+    let storage = Storage::S3(S3 {
+        region: "eu-west-1".to_owned(),
+        bucket: "images".to_owned(),
+        secure: true,
+        v4_auth: true,
+        ..S3::default()
+    });
+    let rendered = registry::render(&registry_with(storage, None, false), &release("2.15.2"), "registry");
+    assert!(rendered.secret.is_empty());
+    let server = RegistryServer::start(dir.path(), &rendered, &users, None);
+    assert_eq!(Client::new(server.port).by(USER, "secret").ask("GET", "/v2/", b"").status, 200);
+}
