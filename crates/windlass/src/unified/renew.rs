@@ -152,8 +152,8 @@ fn due(meta: &Meta) -> Option<Timestamp> {
 
 /// Another one whenever it was made anew.
 fn version(meta: &Meta) -> String {
-    let due = meta.annotations.get(mark::DUE).map(|due| due.as_str().to_owned());
-    format!("{} {}", meta.uid, due.unwrap_or_default())
+    let said = |key| meta.annotations.get(key).map(|value| value.as_str().to_owned()).unwrap_or_default();
+    format!("{} {} {}", meta.uid, said(mark::DUE), said(mark::MADE_FROM))
 }
 
 #[cfg(test)]

@@ -85,9 +85,9 @@ fn rule(wiring: &Wiring<'_>, from: &From<'_>, port: i32) -> Value {
     let ports = json!([{"port": port, "protocol": "TCP"}]);
     match from {
         From::Anywhere => json!({"ports": ports}),
-        From::Parts(parts) => {
+        From::Parts(peers) => {
             let peer = |part: &Part| json!({"podSelector": {"matchLabels": wiring.names.selector(*part)}});
-            json!({"ports": ports, "from": parts.iter().map(peer).collect::<Vec<_>>()})
+            json!({"ports": ports, "from": peers.iter().map(peer).collect::<Vec<_>>()})
         }
     }
 }

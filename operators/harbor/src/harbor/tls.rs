@@ -51,6 +51,7 @@ impl Authority {
     }
 
     /// The same, for certificates that are made otherwise.
+    #[must_use]
     pub fn issuing(&self, certificates: CertificateSettings) -> Self {
         Self { certificates, ..self.clone() }
     }

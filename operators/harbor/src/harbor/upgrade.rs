@@ -7,7 +7,7 @@
 use windlass::DrawError;
 
 use crate::api::Harbor;
-use crate::api::driver::Store;
+use crate::api::driver::{ImageChartStorage, Store};
 use crate::api::postgres::Database;
 use crate::catalogue::{NotaryData, Release, Version, Wanted, admit_change, refuse_removed};
 
@@ -69,7 +69,7 @@ fn refuse_what_is_gone(harbor: &Harbor, release: &Release) -> Result<(), DrawErr
 
 /// Where charts are, in words.
 fn charts(harbor: &Harbor) -> String {
-    let store = harbor.spec.image_chart_storage.as_ref().and_then(|storage| storage.store());
+    let store = harbor.spec.image_chart_storage.as_ref().and_then(ImageChartStorage::store);
     match store {
         Some(Store::FileSystem(files)) => {
             let images = &files.registry_persistent_volume.claim;

@@ -9,7 +9,7 @@ use windlass::DrawError;
 use crate::api::Harbor;
 use crate::api::component::{ComponentSpec, Served, Tls};
 use crate::api::core::RegistryCredentials;
-use crate::api::driver::Store;
+use crate::api::driver::{ImageChartStorage, Store};
 use crate::api::harbor::HarborCommon;
 use crate::api::names::{annotation, label};
 use crate::api::network::IngressController;
@@ -77,7 +77,7 @@ impl<'a> Wiring<'a> {
             settings,
             database: spec.database.as_ref().ok_or_else(|| lacks("database"))?,
             redis: spec.redis.as_ref().ok_or_else(|| lacks("redis"))?,
-            store: storage.and_then(|storage| storage.store()).ok_or_else(|| lacks("imageChartStorage"))?,
+            store: storage.and_then(ImageChartStorage::store).ok_or_else(|| lacks("imageChartStorage"))?,
         })
     }
 

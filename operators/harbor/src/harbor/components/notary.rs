@@ -21,8 +21,8 @@ impl Wiring<'_> {
         self.common().notary.clone().unwrap_or_default()
     }
 
-    fn notary_log(&self) -> Option<NotaryLogging> {
-        Some(NotaryLogging { level: self.common().log_level.notary() })
+    fn notary_log(&self) -> NotaryLogging {
+        NotaryLogging { level: self.common().log_level.notary() }
     }
 
     /// The Secret with which the server signs itself in at the signer.
@@ -52,7 +52,7 @@ impl Wiring<'_> {
                     autoredirect: true,
                 },
             }),
-            logging: self.notary_log(),
+            logging: Some(self.notary_log()),
             network: common.network.clone(),
             storage: Some(NotaryStorage { postgres: self.database.connection(Database::NotaryServer) }),
             tls: self.tls(Part::NotaryServer),
@@ -76,7 +76,7 @@ impl Wiring<'_> {
             component: self.component(given, Component::NotarySigner),
             migration_enabled: Some(notary.migration_enabled),
             authentication: NotarySignerAuthentication { certificate_ref: self.notary_signer_certificate() },
-            logging: self.notary_log(),
+            logging: Some(self.notary_log()),
             network: self.common().network.clone(),
             storage: NotarySignerStorage {
                 postgres: self.database.connection(Database::NotarySigner),

@@ -99,10 +99,10 @@ impl Wiring<'_> {
         // Both write to one volume, and it may be on one node only.
         if let (Store::FileSystem(_), Some(registry)) = (self.store, &common.registry) {
             if component.node_selector.is_empty() {
-                component.node_selector = registry.component.node_selector.clone();
+                component.node_selector.clone_from(&registry.component.node_selector);
             }
             if component.tolerations.is_empty() {
-                component.tolerations = registry.component.tolerations.clone();
+                component.tolerations.clone_from(&registry.component.tolerations);
             }
         }
         let spec = RegistryControllerSpec {
