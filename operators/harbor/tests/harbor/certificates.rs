@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{CustomResourceExt as _, ResourceExt as _};
 use serde_json::json;
-use windlass_testenv::{TestEnv, or_not_run};
+use windlass_testenv::{Options, TestEnv, or_not_run};
 
 use crate::world::{World, harbor, said};
 
@@ -25,8 +25,9 @@ fn certificates_of_cert_manager() -> CustomResourceDefinition {
 
 #[tokio::test]
 async fn an_issuer_without_cert_manager_is_waited_for_and_then_used() -> Result<()> {
-    let env = or_not_run!(TestEnv::shared().await);
-    let world = World::new(env, "issuer").await?;
+    // A kind is the whole control plane's: a control plane of its own, where it is not installed yet.
+    let env = or_not_run!(TestEnv::private(Options::private()).await);
+    let world = World::new(TestEnv::clone(&env), "issuer").await?;
     let operator = world.operator().await?;
     let mut with = harbor();
     with["spec"]["core"] = json!({"tokenIssuer": {"name": "ca"}});
