@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use windlass_runtime::access::{Access, Verb};
-use windlass_runtime::cache::{Cache, InvalidSelector, Reader, Selection, Shape};
-use windlass_runtime::controller::{Builder, Owning};
+use windlass_runtime::cache::{Cache, InvalidSelector, Reader, Selection, Shape, SyncState};
+use windlass_runtime::controller::{Builder, Owning, Watch};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::meta::{Keep, Meta, Uid};
 use windlass_runtime::resource::ResourceType;
@@ -23,14 +23,24 @@ pub struct Kinds {
 impl Kinds {
     /// Objects of this kind are planned.
     pub fn owns<K: Kind>(&mut self) -> &mut Self {
+        self.declare::<K>(false)
+    }
+
+    /// Objects of this kind are planned for some owners, and it may be missing: a kind of another operator. The controller works
+    /// without it; whoever has one in the plan waits, and goes on when the kind was installed.
+    pub fn owns_if_installed<K: Kind>(&mut self) -> &mut Self {
+        self.declare::<K>(true)
+    }
+
+    fn declare<K: Kind>(&mut self, optional: bool) -> &mut Self {
         let resource = ResourceType::of::<K>();
         if self.owned.iter().any(|owned| owned.resource() == resource) {
             return self;
         }
         if is_ready_by_existing(&resource) {
-            self.owned.push(Box::new(Declared::<Bare<K>>::new(resource)));
+            self.owned.push(Box::new(Declared::<Bare<K>>::new(resource, optional)));
         } else {
-            self.owned.push(Box::new(Declared::<Watched<K>>::new(resource)));
+            self.owned.push(Box::new(Declared::<Watched<K>>::new(resource, optional)));
         }
         self
     }
@@ -92,6 +102,8 @@ pub(crate) trait OwnedKind: Send + Sync {
 /// A kind that is planned, with its cache.
 pub(crate) trait OpenKind: Send + Sync {
     fn resource(&self) -> &ResourceType;
+    /// Why objects of this kind cannot be had now, where that is to be expected.
+    fn missing(&self) -> Option<String>;
     fn get(&self, key: &ObjectKey) -> Option<LiveRef>;
     /// Everything that belongs to the owner, by label or by reference; each object once.
     fn belonging_to(&self, owner: &Uid) -> Vec<LiveRef>;
@@ -103,12 +115,13 @@ pub(crate) type ByLabel = Arc<dyn Fn(&Meta) -> Vec<ObjectKey> + Send + Sync>;
 
 struct Declared<S> {
     resource: ResourceType,
+    optional: bool,
     shape: std::marker::PhantomData<fn() -> S>,
 }
 
 impl<S> Declared<S> {
-    fn new(resource: ResourceType) -> Self {
-        Self { resource, shape: std::marker::PhantomData }
+    fn new(resource: ResourceType, optional: bool) -> Self {
+        Self { resource, optional, shape: std::marker::PhantomData }
     }
 }
 
@@ -120,18 +133,26 @@ impl<S: Shape + AsLive> OwnedKind for Declared<S> {
     fn open(&self, cache: &Cache, selection: &Selection) -> Arc<dyn OpenKind> {
         let reader: Reader<S> = cache.reader(selection);
         reader.index_label(label::OWNER);
-        Arc::new(Opened { resource: self.resource.clone(), reader })
+        Arc::new(Opened { resource: self.resource.clone(), optional: self.optional, reader })
     }
 }
 
 struct Opened<S> {
     resource: ResourceType,
+    optional: bool,
     reader: Reader<S>,
 }
 
 impl<S: Shape + AsLive> OpenKind for Opened<S> {
     fn resource(&self) -> &ResourceType {
         &self.resource
+    }
+
+    fn missing(&self) -> Option<String> {
+        match &*self.reader.state().borrow() {
+            SyncState::Blocked(problem) if self.optional => Some(problem.to_string()),
+            _ => None,
+        }
     }
 
     fn get(&self, key: &ObjectKey) -> Option<LiveRef> {
@@ -150,13 +171,17 @@ impl<S: Shape + AsLive> OpenKind for Opened<S> {
     }
 
     fn wire(&self, builder: Builder<Owning>, by_label: ByLabel) -> Builder<Owning> {
-        builder.owns(&self.reader).watches(&self.reader, move |object: &S| by_label(object.meta()))
+        let watch = || {
+            let watch = Watch::of(&self.reader);
+            if self.optional { watch.optional() } else { watch }
+        };
+        builder.owns(watch()).watches(watch(), move |object: &S| by_label(object.meta()))
     }
 }
 
 /// Which objects of the planned kinds a controller watches, and what it keeps of them.
 pub(crate) fn selection(name: &str, namespaces: Option<&[String]>) -> Result<Selection, InvalidSelector> {
-    let keep = [mark::DIGEST, mark::DEPENDENCIES, mark::ORDER, mark::RETAIN]
+    let keep = [mark::DIGEST, mark::DEPENDENCIES, mark::ORDER, mark::RETAIN, mark::DUE, mark::MADE_FROM]
         .into_iter()
         .fold(Keep::default().manager(name), Keep::annotation);
     let selection = Selection::all().labels(&format!("{}={name}", label::CONTROLLER))?.keep(keep);

@@ -105,6 +105,7 @@
 //! | [`require`](Inputs::require) (an input) | must exist, owned by someone else; its content flows, as a digest, into what comes after it |
 //! | [`add`](Plan::add) | apply and own; repaired when it drifts, pruned when it leaves the plan |
 //! | [`create_once`](Plan::create_once) | generated credentials and keys |
+//! | [`renew`](Plan::renew) | certificates: made, and made anew before they are too old |
 //! | [`pending`](Plan::pending) | a node that cannot be drawn yet keeps its place, and is not pruned |
 //! | [`task`](Plan::task) | a Job that runs to completion once per content |
 //! | [`step`](Plan::step) | an action on the outside world, with its own check |
@@ -144,6 +145,7 @@ mod pods;
 mod preview;
 mod prune;
 pub mod readiness;
+mod renewal;
 mod secrecy;
 mod seen;
 mod status;
@@ -159,6 +161,7 @@ pub use metrics::PlanMetrics;
 pub use plan::{Conflicts, Immutable, Plan, Planned};
 pub use preview::{Sketch, preview, sketch};
 pub use readiness::Readiness;
+pub use renewal::{Made, Making};
 pub use secrecy::{DigestKey, Random};
 pub use seen::{Seen, Wait};
 pub use status::{Status, condition};

@@ -24,6 +24,10 @@ pub mod mark {
     /// `unplanned`: the object is kept when it leaves the plan, and goes with its owner. `<Kind>/<name>` of its owner: it
     /// outlives that owner too, and is taken back by the next one of that name. `false`: neither, though its kind usually does.
     pub const RETAIN: &str = "windlass.dev/retain";
+    /// On a renewed object: when it is to be made anew.
+    pub const DUE: &str = "windlass.dev/due";
+    /// On a renewed object: what it was made from, and the keys of its data.
+    pub const MADE_FROM: &str = "windlass.dev/made-from";
     /// In pod templates: changes when the content of a dependency does, and so rolls the pods.
     pub const TEMPLATE: &str = "windlass.dev/dependencies";
 }
@@ -61,6 +65,8 @@ mod tests {
             mark::DEPENDENCIES,
             mark::ORDER,
             mark::RETAIN,
+            mark::DUE,
+            mark::MADE_FROM,
             mark::TEMPLATE,
             ask::PAUSED,
             ask::CLASS,
@@ -72,7 +78,7 @@ mod tests {
         assert_eq!(
             all.join(" "),
             "windlass.dev/controller windlass.dev/owner windlass.dev/digest windlass.dev/dependencies windlass.dev/order \
-             windlass.dev/retain windlass.dev/dependencies windlass.dev/paused windlass.dev/class windlass.dev/adopt \
+             windlass.dev/retain windlass.dev/due windlass.dev/made-from windlass.dev/dependencies windlass.dev/paused windlass.dev/class windlass.dev/adopt \
              windlass.dev/regenerate windlass.dev/allow-prune windlass.dev/teardown"
         );
     }

@@ -88,6 +88,7 @@ fn what(node: &Node) -> String {
         Verb::Apply(desired) if desired.resource.kind == "Job" => format!("run to completion{kept}"),
         Verb::Apply(_) => format!("apply{kept}"),
         Verb::CreateOnce { .. } => format!("generate once{kept}"),
+        Verb::Renew { .. } => format!("renew{kept}"),
         Verb::Pending { why, .. } => format!("pending: {why}"),
         Verb::Step(step) if step.undoes() => "step, undone on deletion".to_owned(),
         Verb::Step(_) => "step".to_owned(),

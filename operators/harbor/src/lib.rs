@@ -8,6 +8,7 @@ pub mod api;
 pub mod catalogue;
 pub mod components;
 pub mod config;
+pub mod harbor;
 pub mod settings;
 mod wiring;
 pub mod workload;

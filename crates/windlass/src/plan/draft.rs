@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::resource::ResourceType;
 
@@ -11,10 +12,12 @@ use crate::inputs::Given;
 use crate::live::Live;
 use crate::naming;
 use crate::readiness::Readiness;
+use crate::renewal::Making;
 use crate::secrecy::Random;
 use crate::step::AnyStep;
 
 pub(crate) type Generator = Box<dyn Fn(&mut Random) -> Result<Desired, DrawError> + Send + Sync>;
+pub(crate) type Maker = Box<dyn Fn(&mut Making<'_>) -> Result<(Desired, Timestamp), DrawError> + Send + Sync>;
 pub(crate) type Check = Box<dyn Fn(&Live) -> Readiness + Send + Sync>;
 pub(crate) type Mutation = Box<dyn Fn(&mut Desired) -> Result<(), DrawError> + Send + Sync>;
 
@@ -25,6 +28,12 @@ pub(crate) enum Verb {
         resource: ResourceType,
         key: ObjectKey,
         generate: Generator,
+    },
+    Renew {
+        resource: ResourceType,
+        key: ObjectKey,
+        recipe: String,
+        make: Maker,
     },
     Pending {
         resource: ResourceType,

@@ -25,9 +25,9 @@ impl Node {
     pub(crate) fn object(&self) -> Option<(&ResourceType, &ObjectKey)> {
         match &self.draft.verb {
             Verb::Apply(desired) => Some((&desired.resource, &desired.key)),
-            Verb::CreateOnce { resource, key, .. } | Verb::Pending { resource, key, .. } => {
-                Some((resource, key))
-            }
+            Verb::CreateOnce { resource, key, .. }
+            | Verb::Renew { resource, key, .. }
+            | Verb::Pending { resource, key, .. } => Some((resource, key)),
             Verb::Step(_) | Verb::Input(_) | Verb::Broken => None,
         }
     }

@@ -16,11 +16,12 @@ use windlass_runtime::key::ObjectKey;
 use windlass_runtime::resource::ResourceType;
 
 pub use self::draft::{Conflicts, Immutable};
-pub(crate) use self::draft::{Draft, Generator, Mutation, Verb};
+pub(crate) use self::draft::{Draft, Generator, Maker, Mutation, Verb};
 pub(crate) use self::drawn::{Drawn, Node, is_data};
 pub use self::planned::Planned;
 use crate::desired::{Desired, Kind, id};
 use crate::error::DrawError;
+use crate::renewal::{Made, Making};
 use crate::secrecy::Random;
 use crate::step::Step;
 
@@ -91,6 +92,38 @@ impl Plan {
         self.push(
             id(&resource, &key, self.namespace.as_deref()),
             Verb::CreateOnce { resource, key, generate },
+        )
+    }
+
+    /// An object of this name that is made, and made anew before it is too old: certificates. `make` runs when there is none, when
+    /// it is due, when somebody has touched its data, when `recipe` (what it is made by: names, lifetimes) is another, and when a
+    /// renewed object that it comes after was made anew; and only then.
+    ///
+    /// Unlike what is [generated once](Self::create_once), it protects nothing that would be lost with it: if it is gone, another is
+    /// made. What comes after it and has pods is rolled when it was made anew.
+    pub fn renew<K: Kind + Serialize>(
+        &mut self,
+        name: impl AsRef<str>,
+        recipe: impl Into<String>,
+        make: impl Fn(&mut Making<'_>) -> Result<Made<K>, DrawError> + Send + Sync + 'static,
+    ) -> Planned {
+        let resource = ResourceType::of::<K>();
+        let key = self.key(&resource, name.as_ref());
+        let (namespace, wanted) = (self.namespace.clone(), key.clone());
+        let make: Maker = Box::new(move |making: &mut Making<'_>| {
+            let Made { object, due } = make(making)?;
+            let desired = Desired::of(&object, namespace.as_deref())?;
+            if desired.key == wanted {
+                return Ok((desired, due));
+            }
+            let (kind, key) = (&desired.resource.kind, &desired.key);
+            Err(DrawError::new(format!(
+                "the renewed {kind} is named {key}, but its place in the plan is {wanted}"
+            )))
+        });
+        self.push(
+            id(&resource, &key, self.namespace.as_deref()),
+            Verb::Renew { resource, key, recipe: recipe.into(), make },
         )
     }
 

@@ -92,6 +92,26 @@ impl Desk {
         self.write_managed(desired, live, managed).await
     }
 
+    /// Takes the reference to its owner from an object, as it was read, so that the garbage collector does not take the object along.
+    pub(crate) async fn disown(
+        &self,
+        desired: &Desired,
+        live: &Value,
+        owner: Uid,
+    ) -> Result<(), ClientError> {
+        let metadata = &live["metadata"];
+        let all = metadata["ownerReferences"].as_array().cloned().unwrap_or_default();
+        let others: Vec<&Value> = all.iter().filter(|one| one["uid"] != *owner.to_string()).collect();
+        if others.len() == all.len() {
+            return Ok(());
+        }
+        let patch = json!({"metadata": {
+            "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"], "ownerReferences": others,
+        }});
+        let objects = self.client.objects_of::<IgnoredAny>(desired.resource.clone());
+        objects.patch(&desired.key, &Patch::Merge(patch), &self.manager).await.map(|_| ())
+    }
+
     /// Makes ours what somebody has put in the place of our fields, as the object was read; whether there was any.
     pub(crate) async fn make_way(&self, desired: &Desired, live: &Value) -> Result<bool, ClientError> {
         let (metadata, api_version) = (&live["metadata"], desired.resource.api_version());

@@ -116,10 +116,10 @@ impl<B: Blueprint> Visitor<'_, B> {
 
     /// Whether an object that was generated says whose it is.
     pub(super) fn is_marked(&self, node: &Node, meta: &Meta) -> bool {
-        let needs_none = node.retained() || !self.owner.can_be_referred_to_from(meta.namespace());
+        let refers = !node.retained() && self.owner.can_be_referred_to_from(meta.namespace());
         self.owner.has(meta)
             && meta.labels.get(label::OWNER).is_some_and(|uid| **uid == *self.owner.uid.to_string())
-            && (needs_none || meta.controller().is_some())
+            && refers == meta.controller().is_some()
     }
 
     /// The marks of an object, without its content.

@@ -14,6 +14,7 @@ mod node;
 mod object;
 mod owner;
 mod reconcile;
+mod renew;
 mod teardown;
 mod tell;
 

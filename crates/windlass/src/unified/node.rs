@@ -1,11 +1,16 @@
 //! One visit to one node, whatever its verb: with its span, its metrics, and what it leaves for those that come after it.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
+use serde_json::Value;
 use tracing::Instrument as _;
 use windlass_graph::Progress;
 use windlass_runtime::controller::Class;
+use windlass_runtime::key::ObjectKey;
+use windlass_runtime::resource::ResourceType;
 
 use super::builder::Machine;
 use super::owner::OwnerView;
@@ -15,7 +20,7 @@ use crate::inputs::{Given, Held};
 use crate::live::Live;
 use crate::memory::REFUSAL;
 use crate::metrics::NodeResult;
-use crate::plan::{Node, Verb};
+use crate::plan::{Drawn, Node, Verb};
 use crate::secrecy::Content;
 use crate::seen::Wait;
 use crate::step::{AnyStep, StepState};
@@ -31,6 +36,31 @@ pub(crate) struct Visitor<'a, B: Blueprint> {
     pub(crate) contents: Mutex<Vec<Option<Content>>>,
     /// What was generated, now or ever.
     pub(crate) generated: Mutex<Vec<String>>,
+    /// Where the renewed objects of the plan are, by their nodes.
+    pub(crate) renewed: Vec<(usize, ResourceType, ObjectKey)>,
+    /// Those of them that were read or made in this run: never kept beyond it.
+    pub(crate) bodies: Mutex<HashMap<usize, Value>>,
+    /// When the first of them is due.
+    pub(crate) again: Mutex<Option<Timestamp>>,
+}
+
+impl<'a, B: Blueprint> Visitor<'a, B> {
+    pub(crate) fn new(machine: &'a Machine<B>, owner: &'a OwnerView, held: &'a Held, drawn: &Drawn) -> Self {
+        let renewed = drawn.nodes().filter_map(|node| match &node.draft.verb {
+            Verb::Renew { resource, key, .. } => Some((node.index, resource.clone(), key.clone())),
+            _ => None,
+        });
+        Self {
+            machine,
+            owner,
+            held,
+            contents: Mutex::new(vec![None; drawn.graph.len()]),
+            generated: Mutex::new(owner.generated()),
+            renewed: renewed.collect(),
+            bodies: Mutex::default(),
+            again: Mutex::default(),
+        }
+    }
 }
 
 impl<B: Blueprint> Visitor<'_, B> {
@@ -66,6 +96,7 @@ impl<B: Blueprint> Visitor<'_, B> {
         match &node.draft.verb {
             Verb::Apply(desired) => self.object(node, desired, done).await,
             Verb::CreateOnce { .. } => self.generated(node, done).await,
+            Verb::Renew { .. } => self.renewed(node, done).await,
             Verb::Pending { why, .. } => Ok(Progress::Waiting(Wait::new(why.clone()))),
             Verb::Step(step) => self.step(node, &**step).await,
             Verb::Input(given) => self.input(node, given),

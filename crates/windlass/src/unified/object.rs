@@ -1,5 +1,7 @@
 //! One object: compared, applied where it differs, checked.
 
+use std::time::Duration;
+
 use windlass_graph::Progress;
 use windlass_runtime::client::{ClientError, Failure};
 use windlass_runtime::meta::{Keep, Meta, Uid};
@@ -21,9 +23,17 @@ use crate::pods;
 use crate::readiness::{self, Readiness};
 use crate::seen::Wait;
 
+/// How often to look whether a kind that may be missing has been installed.
+const MISSING_KIND: Duration = Duration::from_secs(10);
+
 impl<B: Blueprint> Visitor<'_, B> {
     pub(super) async fn object(&self, node: &Node, planned: &Desired, done: &mut NodeResult) -> Visited {
         let kind = self.machine.kind(&planned.resource)?;
+        if let Some(why) = kind.missing() {
+            // Nobody tells when it is installed.
+            let (reason, poll) = (Reason::InputMissing, Some(MISSING_KIND));
+            return Ok(Progress::Waiting(Wait { reason, message: why, poll }));
+        }
         let live = kind.get(&planned.key);
         let desired = self.complete(node, planned, live.as_deref().map(AsLive::live)).await?;
         self.offer_content(node, &desired)?;
@@ -105,6 +115,10 @@ impl<B: Blueprint> Visitor<'_, B> {
         let generated = matches!(node.draft.verb, Verb::CreateOnce { .. });
         if meta.managed.is_empty() && !generated {
             self.machine.desk.take_over(desired, &found).await?;
+        }
+        if node.retained() && generated {
+            // It may have been made by somebody who did not think of the day after.
+            self.machine.desk.disown(desired, &found, self.owner.uid).await?;
         }
         self.update(node, desired, digest, meta, "adopted", done).await
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kube::Resource;
 use windlass_graph::{Outcome as Graphed, Report};
 use windlass_runtime::cache::{Full, Shape};
@@ -80,13 +81,7 @@ impl<B: Blueprint> Machine<B> {
                 return Ok(Outcome::Done);
             }
         };
-        let visitor = Visitor {
-            machine: self,
-            owner,
-            held,
-            contents: parking_lot::Mutex::new(vec![None; drawing.drawn.graph.len()]),
-            generated: parking_lot::Mutex::new(owner.generated()),
-        };
+        let visitor = Visitor::new(self, owner, held, &drawing.drawn);
         let report: Told = drawing.drawn.graph.run(self.concurrency, |node| visitor.visit(node)).await;
 
         let mut verdict = Verdict::of(&report);
@@ -94,6 +89,7 @@ impl<B: Blueprint> Machine<B> {
             if drawing.whole { self.prune(owner, &drawing.drawn, &mut verdict).await } else { Ok(false) };
         let complete = *pruned.as_ref().unwrap_or(&false);
         let own = self.own_status(full.object(), owner, Some(&report), &verdict);
+        let due = visitor.again.into_inner();
         let generated = visitor.generated.into_inner();
         let hold_back = self.hold_back(owner, &verdict);
         if hold_back.is_none() {
@@ -101,6 +97,7 @@ impl<B: Blueprint> Machine<B> {
         }
         pruned?;
         let outcome = outcome_of(&report)?;
+        let outcome = due.map_or(outcome, |due| soonest(outcome, until(due, Timestamp::now())));
         Ok(hold_back.map_or(outcome, |wait| soonest(outcome, wait)))
     }
 
@@ -277,6 +274,12 @@ impl<B: Blueprint> Machine<B> {
         let seen = Seen { report, failed: verdict.failed, kinds: &self.kinds, namespace: owner.namespace() };
         self.blueprint.status(object, &seen)
     }
+}
+
+/// How long to wait for what is due then: a day at most, since clocks are set right and timers have limits. A look costs nothing.
+fn until(due: Timestamp, now: Timestamp) -> Duration {
+    let left = Duration::try_from(now.duration_until(due)).unwrap_or_default();
+    left.clamp(Duration::from_secs(1), Duration::from_hours(24))
 }
 
 /// The outcome, but not later than after `wait`.

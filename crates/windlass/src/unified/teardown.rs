@@ -103,7 +103,7 @@ impl<B: Blueprint> Machine<B> {
                 Ok(Progress::Ready)
             }
             Verb::Input(_) | Verb::Broken => Ok(Progress::Ready),
-            Verb::Apply(_) | Verb::CreateOnce { .. } | Verb::Pending { .. } => {
+            Verb::Apply(_) | Verb::CreateOnce { .. } | Verb::Renew { .. } | Verb::Pending { .. } => {
                 self.take_down_object(owner, node).await
             }
         }

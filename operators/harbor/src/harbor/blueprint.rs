@@ -1,0 +1,552 @@
+//! What a Harbor is made of, and what waits for what.
+//!
+//! The order of a start: credentials and certificates, the registry, Core, everything else, and at last the way in. The order of an
+//! upgrade: Core before all others, since it migrates the database.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
+use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
+use serde_json::{Value, json};
+use windlass::live::Live;
+use windlass::{Blueprint, DrawError, Inputs, Kinds, Plan, Planned, Readiness, Resolved, Seen, readiness};
+
+use crate::api::notary::KeyAlgorithm;
+use crate::api::status::condition::IN_PROGRESS;
+use crate::api::{
+    ChartMuseum, Core, Exporter, Harbor, JobService, NotaryServer, NotarySigner, Portal, Registry,
+    RegistryController, Trivy,
+};
+use crate::settings::{CertificateSettings, HarborSettings};
+
+use super::certmanager::Certificate;
+use super::components::Wiring;
+use super::credentials::Credential;
+use super::names::{Names, Part};
+use super::tls::Authority;
+use super::{expose, policies, proxy, token, upgrade};
+
+/// The plan of a Harbor.
+#[derive(Clone, Debug, Default)]
+pub struct HarborBlueprint {
+    settings: HarborSettings,
+}
+
+impl HarborBlueprint {
+    /// With what an administrator has decided.
+    pub fn new(settings: HarborSettings) -> Self {
+        Self { settings }
+    }
+}
+
+impl Blueprint for HarborBlueprint {
+    type Owner = Harbor;
+    const NAME: &'static str = "harbor.goharbor.io";
+    const FINALIZES: bool = false; // what must stay has no owner, and the rest may go in any order
+
+    fn kinds(&self, kinds: &mut Kinds) {
+        kinds.owns::<Secret>().owns_if_installed::<Certificate>();
+        kinds.owns::<Registry>().owns::<RegistryController>().owns::<Core>().owns::<JobService>();
+        kinds.owns::<Portal>().owns::<ChartMuseum>().owns::<Exporter>().owns::<Trivy>();
+        kinds.owns::<NotaryServer>().owns::<NotarySigner>();
+        kinds.owns::<Ingress>().owns::<NetworkPolicy>();
+        kinds.owns::<Service>().owns::<ConfigMap>().owns::<Deployment>();
+        kinds.requires::<Secret>();
+    }
+
+    fn inputs(&self, harbor: &Harbor, inputs: &mut Inputs) {
+        if let Some(certificate) = proxy_certificate(harbor) {
+            inputs.require::<Secret>(certificate);
+        }
+    }
+
+    fn draw(&self, harbor: &Harbor, given: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
+        let wish = upgrade::wish(harbor)?;
+        let wiring = Wiring::of(harbor, wish.release, &self.settings)?;
+        let common = wiring.common();
+        let secrets = Secrets::plan(&wiring, &self.settings, plan);
+        let certificates = Certificates::plan(&wiring, &self.settings, plan);
+        let of = |part| certificates.of(part);
+
+        let registry = |plan: &mut Plan, before: Option<&Planned>| {
+            let controller = plan
+                .add(wiring.registry_controller())
+                // It is ready when the registry is, in whose pods it runs; and the registry needs it to be there.
+                .ready_when(|_| Readiness::Ready)
+                .after(of(Part::RegistryController))
+                .after([&secrets.core, &secrets.job_service])
+                .after(before);
+            let needs = [&secrets.registry_users, &secrets.registry_http, &controller];
+            component(plan.add(wiring.registry())).after(needs).after(of(Part::Registry)).after(before)
+        };
+        let core = |plan: &mut Plan, before: Option<&Planned>| {
+            component(plan.add(wiring.core()))
+                .after(secrets.of_core())
+                .after(of(Part::Core))
+                .after(certificates.public.as_ref())
+                .after(before)
+        };
+        let (registry, core) = if wish.upgrading {
+            let core = core(plan, None);
+            (registry(plan, Some(&core)), core)
+        } else {
+            let registry = registry(plan, None);
+            let core = core(plan, Some(&registry));
+            (registry, core)
+        };
+        // Those that start at once, unless the database is being migrated.
+        let migrated = wish.upgrading.then_some(&core);
+
+        component(plan.add(wiring.job_service()))
+            .after([&core, &registry, &secrets.core, &secrets.job_service, &secrets.registry_users])
+            .after(of(Part::JobService));
+        let portal = component(plan.add(wiring.portal()))
+            .after(of(Part::Portal))
+            .after(migrated)
+            .when(common.portal.is_some());
+        component(plan.add(wiring.chart_museum()))
+            .after([&secrets.core])
+            .after(of(Part::ChartMuseum))
+            .after(migrated)
+            .when(common.chartmuseum.is_some());
+        component(plan.add(wiring.exporter()))
+            .after([&core, &secrets.encryption_key])
+            .after(of(Part::Exporter))
+            .when(common.exporter.is_some());
+        let token = wiring.github_token().map(|secret| plan.add(secret));
+        component(plan.add(wiring.trivy()))
+            .after([&core])
+            .after(of(Part::Trivy))
+            .after(certificates.public.as_ref())
+            .after(token.as_ref())
+            .when(common.trivy.is_some());
+        let notary = self.notary(&wiring, &secrets, &certificates, migrated, plan);
+
+        if let (Some(ingress), Some(spec)) = (expose::core(&wiring)?, &common.expose.core.ingress) {
+            let ingress = plan.add(ingress);
+            if !expose::makes_its_certificate(spec) {
+                ingress.after([&core, &registry, &portal]);
+            }
+        }
+        if let (Some(ingress), Some(server)) = (expose::notary(&wiring)?, notary) {
+            plan.add(ingress).after([&server]);
+        }
+        if let Some(parts) = proxy::parts(&wiring)? {
+            let (config, _) = (plan.add(parts.config), plan.add(parts.service));
+            let certificate = proxy_certificate(harbor).map(|name| given.get::<Secret>(name));
+            let certificate = certificate.or(certificates.public.clone());
+            plan.add(parts.deployment).after([&config, &core, &portal]).after(certificate.as_ref());
+        }
+        for policy in policies::all(&wiring)? {
+            plan.add(policy).when(wiring.has_policies());
+        }
+        Ok(())
+    }
+
+    fn status(&self, harbor: &Harbor, seen: &Seen<'_>) -> Option<Value> {
+        let standing = harbor.status.as_ref().and_then(|status| status.other.get(upgrade::FIELD).cloned());
+        let version = if seen.is_ready() { Some(json!(harbor.spec.common.version)) } else { standing };
+        Some(json!({
+            "operator": {"controllerName": "harbor", "controllerVersion": env!("CARGO_PKG_VERSION")},
+            upgrade::FIELD: version,
+            "conditions": [{"type": IN_PROGRESS, "status": if seen.is_ready() { "False" } else { "True" }}],
+        }))
+    }
+}
+
+impl HarborBlueprint {
+    /// Notary's two components and what they alone need; the server.
+    fn notary(
+        &self,
+        wiring: &Wiring<'_>,
+        secrets: &Secrets,
+        certificates: &Certificates,
+        migrated: Option<&Planned>,
+        plan: &mut Plan,
+    ) -> Option<Planned> {
+        let (common, names) = (wiring.common(), &wiring.names);
+        common.notary.as_ref()?;
+        let key = Credential::NotarySignerKey.plan(names, 0, common.deletion_policy(), plan);
+        let name = names.with("notarysigner-authority");
+        let own = self.settings.notary_authority_duration;
+        let signing = Authority::plan(names, &name, own, self.settings.notary_signer, plan);
+        let asking = signing.issuing(self.settings.notary_server);
+        let (signer, server) = (names.hosts(Part::NotarySigner), names.hosts(Part::NotaryServer));
+        let signer = signing.certificate(names, &wiring.notary_signer_certificate(), signer, plan);
+        let server = asking.certificate(names, &wiring.notary_server_certificate(), server, plan);
+        let signer = component(plan.add(wiring.notary_signer())).after([&signer, &key]).after(migrated);
+        Some(
+            component(plan.add(wiring.notary_server()))
+                .after([&signer, &server, &secrets.token])
+                .after(certificates.of(Part::NotaryServer))
+                .after(migrated),
+        )
+    }
+}
+
+/// A component is ready when its own controller says so; until it has said anything, it is not.
+fn component(planned: Planned) -> Planned {
+    planned.ready_when(|live: &Live| match live.status.condition("Ready") {
+        Some(_) => readiness::by_conditions(live),
+        None => Readiness::waiting("its controller has not seen it yet"),
+    })
+}
+
+/// The user's certificate for the proxy.
+fn proxy_certificate(harbor: &Harbor) -> Option<&str> {
+    let expose = &harbor.spec.common.expose.core;
+    expose.service.as_ref().and(expose.certificate())
+}
+
+/// What every Harbor has generated for it.
+struct Secrets {
+    registry_users: Planned,
+    registry_http: Planned,
+    csrf: Planned,
+    core: Planned,
+    token: Planned,
+    admin: Option<Planned>,
+    encryption_key: Planned,
+    job_service: Planned,
+}
+
+impl Secrets {
+    fn plan(wiring: &Wiring<'_>, settings: &HarborSettings, plan: &mut Plan) -> Self {
+        let (names, common) = (&wiring.names, wiring.common());
+        let (policy, cost) = (common.deletion_policy(), settings.registry_encryption_cost);
+        let issuer = common.core.as_ref().and_then(|core| core.token_issuer.as_ref());
+        let mut once = |credential: Credential| credential.plan(names, cost, policy, plan);
+        Self {
+            registry_users: once(Credential::RegistryBasicAuth),
+            registry_http: once(Credential::RegistryHttp),
+            csrf: once(Credential::Csrf),
+            core: once(Credential::CoreSecret),
+            admin: common.harbor_admin_password_ref.is_empty().then(|| once(Credential::AdminPassword)),
+            encryption_key: once(Credential::EncryptionKey),
+            job_service: once(Credential::JobServiceSecret),
+            token: token::plan(names, issuer, plan),
+        }
+    }
+
+    fn of_core(&self) -> impl Iterator<Item = &Planned> {
+        let all = [
+            &self.registry_users,
+            &self.csrf,
+            &self.core,
+            &self.token,
+            &self.encryption_key,
+            &self.job_service,
+        ];
+        all.into_iter().chain(&self.admin)
+    }
+}
+
+/// The certificates of a Harbor's parts.
+struct Certificates {
+    parts: Vec<(Part, Planned)>,
+    /// The one that users see, where it is ours.
+    public: Option<Planned>,
+}
+
+impl Certificates {
+    fn plan(wiring: &Wiring<'_>, settings: &HarborSettings, plan: &mut Plan) -> Self {
+        let (names, common) = (&wiring.names, wiring.common());
+        let authority = |name: &str, plan: &mut Plan| {
+            let duration = settings.internal_certificate_duration;
+            let certificates = CertificateSettings { duration, algorithm: KeyAlgorithm::Ecdsa };
+            let own = settings.internal_authority_duration;
+            Authority::plan(names, &names.with(name), own, certificates, plan)
+        };
+        let mut parts = Vec::new();
+        if wiring.has_tls() {
+            let authority = authority("internal-tls-authority", plan);
+            let wanted = [
+                (Part::Registry, true),
+                (Part::RegistryController, true),
+                (Part::Core, true),
+                (Part::JobService, true),
+                (Part::Portal, common.portal.is_some()),
+                (Part::ChartMuseum, common.chartmuseum.is_some()),
+                (Part::Exporter, common.exporter.is_some()),
+                (Part::Trivy, common.trivy.is_some()),
+                (Part::NotaryServer, common.notary.is_some()),
+            ];
+            for (part, _) in wanted.into_iter().filter(|(_, wanted)| *wanted) {
+                let name = names.certificate(part);
+                parts.push((part, authority.certificate(names, &name, names.hosts(part), plan)));
+            }
+        }
+        let expose = &common.expose.core;
+        let own = expose.service.is_some() && expose.tls.is_some() && expose.certificate().is_none();
+        let public = own.then(|| {
+            let hosts = vec![proxy::host(&common.external_url).to_owned()];
+            authority("public-authority", plan).certificate(names, &names.with("public-tls"), hosts, plan)
+        });
+        Self { parts, public }
+    }
+
+    fn of(&self, part: Part) -> Option<&Planned> {
+        self.parts.iter().find(|(of, _)| *of == part).map(|(_, planned)| planned)
+    }
+}
+
+/// The names of a Harbor's objects, for whoever looks for them.
+pub fn names(harbor: &Harbor) -> Names {
+    Names::of(harbor)
+}
+
+#[cfg(test)]
+pub(super) mod samples {
+    use super::*;
+    use crate::catalogue::{Release, Version};
+
+    /// A small Harbor.
+    pub(crate) fn harbor(version: &str, tls: bool) -> Harbor {
+        let object = json!({
+            "apiVersion": "goharbor.io/v1beta1", "kind": "Harbor",
+            "metadata": {"name": "sample", "namespace": "registry"},
+            "spec": {
+                "externalURL": "https://harbor.example.com",
+                "harborAdminPasswordRef": "admin",
+                "version": version,
+                "internalTLS": {"enabled": tls},
+                "expose": {"core": {"ingress": {"host": "harbor.example.com"}, "tls": {"certificateRef": "public"}}},
+                "portal": {},
+                "database": {"hosts": [{"host": "db"}], "username": "harbor", "passwordRef": "db", "sslMode": "disable"},
+                "redis": {"host": "redis"},
+                "imageChartStorage": {"filesystem": {"registryPersistentVolume": {"claimName": "images"}}},
+            },
+        });
+        serde_json::from_value(object).unwrap()
+    }
+
+    /// One that has all there is.
+    pub(crate) fn full(version: &str, tls: bool) -> Harbor {
+        let mut harbor = serde_json::to_value(harbor(version, tls)).unwrap();
+        let spec = &mut harbor["spec"];
+        for (part, of) in [
+            ("core", json!({"metrics": {"enabled": true}})),
+            ("jobservice", json!({"metrics": {"enabled": true}})),
+            ("registry", json!({"metrics": {"enabled": true}})),
+            ("chartmuseum", json!({})),
+            ("exporter", json!({})),
+            ("notary", json!({})),
+            ("trivy", json!({"storage": {}})),
+        ] {
+            spec[part] = of;
+        }
+        spec["imageChartStorage"]["filesystem"]["chartPersistentVolume"] = json!({"claimName": "charts"});
+        spec["expose"]["notary"] = json!({"ingress": {"host": "notary.example.com"}});
+        serde_json::from_value(harbor).unwrap()
+    }
+
+    /// Asks the wiring of a Harbor.
+    pub(crate) fn wired<T>(harbor: &Harbor, ask: impl FnOnce(&Wiring<'_>) -> T) -> T {
+        let version: Version = harbor.spec.common.version.parse().unwrap();
+        let settings = HarborSettings::default();
+        ask(&Wiring::of(harbor, Release::of(&version).unwrap(), &settings).unwrap())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::samples::{full, harbor};
+    use super::*;
+
+    fn plan(harbor: &Harbor) -> String {
+        windlass::preview(&HarborBlueprint::default(), harbor).unwrap().text().to_string()
+    }
+
+    /// Every object that is applied as it is.
+    fn objects(harbor: &Harbor) -> Vec<Value> {
+        let sketch = windlass::sketch(&HarborBlueprint::default(), harbor, &[]).unwrap();
+        sketch.objects.iter().map(|object| object.body().clone()).collect()
+    }
+
+    fn one<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
+        objects.iter().find(|object| object["kind"] == kind).unwrap_or_else(|| panic!("no {kind}"))
+    }
+
+    #[test]
+    fn the_plan_of_a_small_harbor() {
+        for version in ["2.6.2", "2.15.2"] {
+            for tls in [false, true] {
+                let name = format!("plan_{version}_{}", if tls { "tls" } else { "plain" });
+                insta::assert_snapshot!(name, plan(&harbor(version, tls)));
+            }
+        }
+        insta::assert_snapshot!("plan_2.6.2_full", plan(&full("2.6.2", true)));
+    }
+
+    #[test]
+    fn what_components_are_told() {
+        let text = |harbor: &Harbor| -> String {
+            let each = |object: &Value| serde_json::to_string_pretty(object).unwrap();
+            objects(harbor).iter().map(each).collect::<Vec<_>>().join("\n---\n")
+        };
+        for (version, tls) in [("2.6.2", false), ("2.6.2", true), ("2.15.2", false), ("2.15.2", true)] {
+            let name = format!("objects_{version}_{}", if tls { "tls" } else { "plain" });
+            insta::assert_snapshot!(name, text(&harbor(version, tls)));
+        }
+        insta::assert_snapshot!("objects_2.6.2_full", text(&full("2.6.2", true)));
+    }
+
+    #[test]
+    fn drawing_twice_gives_the_same() {
+        for harbor in [harbor("2.15.2", true), full("2.6.2", true)] {
+            assert_eq!(objects(&harbor), objects(&harbor));
+        }
+    }
+
+    #[test]
+    fn a1_a2_credentials_are_generated_once_and_nothing_of_a_spec_is_in_them() {
+        let kept = |harbor: &Harbor| -> Vec<String> {
+            plan(harbor).lines().filter(|line| line.contains("generate once")).map(str::to_owned).collect()
+        };
+        let before = full("2.6.2", true);
+        let mut after = before.clone();
+        after.spec.common.log_level = crate::api::log::LogLevel::Debug;
+        after.spec.common.external_url = "https://other.example.com".into();
+        assert_eq!(kept(&before), kept(&after));
+        for credential in ["sample-harbor-registry-basicauth", "sample-harbor-notarysigner-encryption-key"] {
+            assert!(kept(&before).iter().any(|line| line.contains(credential)), "{credential}");
+            assert!(objects(&before).iter().all(|object| object["metadata"]["name"] != credential));
+        }
+    }
+
+    #[test]
+    fn a3_every_secret_that_a_component_needs_comes_before_it_and_is_named_in_it() {
+        // Components follow the Secrets they name, and roll when those change: so it is enough that all are named.
+        let objects = objects(&full("2.6.2", true));
+        let names: Vec<String> = plan(&full("2.6.2", true))
+            .lines()
+            .filter_map(|line| {
+                let node = line.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
+                node.strip_prefix("Secret ")?.split(": planned").next().map(str::to_owned)
+            })
+            .collect();
+        assert!(names.len() > 20, "{names:?}");
+        let all = serde_json::to_string(&objects).unwrap();
+        for name in names.iter().filter(|name| !name.ends_with("-authority")) {
+            assert!(all.contains(&format!("\"{name}\"")), "nobody uses {name}");
+        }
+    }
+
+    #[test]
+    fn a8_notary_without_a_way_in_is_no_harm() {
+        let mut harbor = full("2.6.2", false);
+        harbor.spec.common.expose.notary = None;
+        let kinds: Vec<Value> = objects(&harbor);
+        let ingresses = kinds.iter().filter(|object| object["kind"] == "Ingress").count();
+        assert_eq!(ingresses, 1);
+        assert!(kinds.iter().any(|object| object["kind"] == "NotaryServer"));
+    }
+
+    #[test]
+    fn a10_trivy_and_ingresses_are_followed() {
+        let mut kinds = Kinds::default();
+        HarborBlueprint::default().kinds(&mut kinds);
+        let rights = format!("{:?}", windlass::Unified::of(HarborBlueprint::default()).access());
+        for kind in ["trivies", "ingresses", "exporters"] {
+            assert!(rights.contains(kind), "{kind} in {rights}");
+        }
+    }
+
+    #[test]
+    fn a15_no_secret_is_in_what_is_applied() {
+        let settings = HarborSettings { github_token: Some("hunter2".into()), ..HarborSettings::default() };
+        let sketch = windlass::sketch(&HarborBlueprint::new(settings), &full("2.6.2", true), &[]).unwrap();
+        for object in &sketch.objects {
+            let body = object.body();
+            assert!(body["kind"] == "Secret" || !body.to_string().contains("hunter2"));
+        }
+        let token = sketch.objects.iter().find(|object| object.body()["kind"] == "Secret").unwrap();
+        assert_eq!(token.body()["type"], "goharbor.io/github");
+    }
+
+    #[test]
+    fn the_keys_that_data_needs_outlive_the_harbor_unless_it_says_otherwise() {
+        let retained = |harbor: &Harbor| -> Vec<String> {
+            let plan = plan(harbor);
+            let lines = plan.lines().filter(|line| line.contains("retained"));
+            lines
+                .filter_map(|line| line.split("Secret ").nth(1)?.split(':').next())
+                .map(str::to_owned)
+                .collect()
+        };
+        let mut harbor = full("2.6.2", false);
+        let kept = ["sample-harbor-core-encryptionkey", "sample-harbor-notarysigner-encryption-key"];
+        assert_eq!(retained(&harbor), kept);
+        harbor.spec.common.deletion_policy = Some(crate::api::harbor::DeletionPolicy::Delete);
+        assert!(retained(&harbor).is_empty());
+    }
+
+    #[test]
+    fn removing_an_optional_component_removes_its_objects_and_changes_core_only() {
+        let whole = full("2.6.2", true);
+        let mut without = whole.clone();
+        without.spec.common.trivy = None;
+        let ids = |harbor: &Harbor| -> Vec<String> {
+            let mut ids: Vec<String> = plan(harbor)
+                .lines()
+                .skip(1)
+                .filter_map(|line| {
+                    let node = line.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
+                    node.split(": planned").next().map(str::to_owned)
+                })
+                .collect();
+            ids.sort();
+            ids.dedup();
+            ids
+        };
+        let (with, left) = (ids(&whole), ids(&without));
+        let gone: Vec<&String> = with.iter().filter(|id| !left.contains(id)).collect();
+        assert_eq!(gone, ["Secret sample-harbor-internal-tls-trivy", "Trivy sample-harbor"]);
+        let (before, after) = (objects(&whole), objects(&without));
+        let changed: Vec<&Value> = after.iter().filter(|object| !before.contains(object)).collect();
+        assert_eq!(changed.iter().map(|object| &object["kind"]).collect::<Vec<_>>(), ["Core"]);
+    }
+
+    #[test]
+    fn an_upgrade_begins_with_core() {
+        let mut harbor = full("2.7.4", true);
+        harbor.status = serde_json::from_value(json!({"version": "2.6.2"})).unwrap();
+        insta::assert_snapshot!("plan_upgrade", plan(&harbor));
+    }
+
+    #[test]
+    fn images_come_from_where_the_spec_or_the_administrator_says() {
+        let mut harbor = harbor("2.15.2", false);
+        let image = |harbor: &Harbor, settings: &HarborSettings| {
+            let sketch = windlass::sketch(&HarborBlueprint::new(settings.clone()), harbor, &[]).unwrap();
+            let objects: Vec<Value> = sketch.objects.iter().map(|object| object.body().clone()).collect();
+            one(&objects, "Core")["spec"]["image"].as_str().unwrap().to_owned()
+        };
+        let mirror =
+            HarborSettings { image_repository: Some("mirror/x".into()), ..HarborSettings::default() };
+        assert_eq!(image(&harbor, &HarborSettings::default()), "goharbor/harbor-core:v2.15.2");
+        assert_eq!(image(&harbor, &mirror), "mirror/x/harbor-core:v2.15.2");
+        let source =
+            json!({"repository": "own", "tagSuffix": "-dev", "imagePullSecrets": [{"name": "pull"}]});
+        harbor.spec.common.image_source = Some(serde_json::from_value(source).unwrap());
+        assert_eq!(image(&harbor, &mirror), "own/harbor-core:v2.15.2-dev");
+        assert_eq!(one(&objects(&harbor), "Portal")["spec"]["imagePullSecrets"][0]["name"], "pull");
+        harbor.spec.common.core = serde_json::from_value(json!({"image": "mine:1"})).unwrap();
+        assert_eq!(image(&harbor, &mirror), "mine:1");
+    }
+
+    #[test]
+    fn the_exporter_counts_the_jobs_of_its_own_harbor() {
+        let objects = objects(&full("2.6.2", false));
+        let queue = &one(&objects, "Exporter")["spec"]["jobservice"]["redisPool"]["namespace"];
+        assert_eq!(queue, "jobservice::registry::sample-harbor");
+        assert_eq!(one(&objects, "JobService")["spec"]["workerPool"]["redisPool"].get("namespace"), None);
+    }
+
+    #[test]
+    fn a_harbor_of_the_older_version_without_a_database_says_what_is_missing() {
+        let mut harbor = harbor("2.6.2", false);
+        harbor.spec.database = None;
+        let error = windlass::preview(&HarborBlueprint::default(), &harbor).unwrap_err().to_string();
+        assert_eq!(error, "spec.database is missing: say where it is");
+    }
+}

@@ -1,0 +1,106 @@
+//! What Core is told.
+
+use crate::api::component::Served;
+use crate::api::core::{
+    AuthMode, ChartCacheDriver, Core, CoreChartRepository, CoreComponents, CoreJobService, CoreLog,
+    CoreNotaryServer, CorePortal, CoreRegistry, CoreSpec, CoreTokenService, CoreTrivy,
+};
+use crate::api::harbor_components::HarborCore;
+use crate::api::postgres::{CoreDatabase, Database};
+use crate::api::redis::{RedisWithIdleTimeout, database};
+use crate::catalogue::Component;
+
+use super::Wiring;
+use crate::harbor::credentials::Credential;
+use crate::harbor::names::Part;
+
+impl Wiring<'_> {
+    /// Core.
+    pub fn core(&self) -> Core {
+        let common = self.common();
+        let core: HarborCore = common.core.clone().unwrap_or_default();
+        let spec = CoreSpec {
+            component: self.component(Some(&core.component), Component::Core),
+            certificate_refs: core.certificate_refs.clone(),
+            admin_initial_password_ref: self.admin_password(),
+            auth_mode: AuthMode::Database,
+            config_expiration: "5s".into(),
+            csrf_key_ref: self.credential(Credential::Csrf),
+            external_endpoint: common.external_url.clone(),
+            public_certificate_ref: self.public_certificate(),
+            secret_ref: self.credential(Credential::CoreSecret),
+            components: self.neighbours(),
+            database: self.core_database(&core),
+            http: None,
+            log: Some(CoreLog { level: common.log_level.core() }),
+            metrics: core.metrics.clone(),
+            network: common.network.clone(),
+            proxy: common.proxy_of("core").cloned(),
+            redis: RedisWithIdleTimeout {
+                connection: self.redis(database::CORE),
+                idle_timeout: "30s".into(),
+            },
+            trace: common.trace.clone(),
+        };
+        Core { metadata: self.metadata_behind_ingress(), spec, status: None }
+    }
+
+    /// Core's database, which the exporter reads too.
+    pub(super) fn core_database(&self, core: &HarborCore) -> CoreDatabase {
+        CoreDatabase {
+            connection: self.database.connection(Database::Core),
+            encryption_key_ref: self.credential(Credential::EncryptionKey),
+            max_idle_connections: core.max_idle_connections,
+            max_open_connections: core.max_open_connections,
+        }
+    }
+
+    /// The URL of Core's tokens.
+    pub(super) fn token_service(&self) -> String {
+        format!("{}/service/token", self.url(Part::Core))
+    }
+
+    /// Core's URL, with its port.
+    pub(super) fn core_url(&self) -> String {
+        self.names.url_with_port(Part::Core, self.served)
+    }
+
+    fn neighbours(&self) -> CoreComponents {
+        let common = self.common();
+        CoreComponents {
+            chart_repository: common.chartmuseum.as_ref().map(|charts| CoreChartRepository {
+                url: self.url(Part::ChartMuseum),
+                absolute_url: charts.absolute_url,
+                cache_driver: ChartCacheDriver::Redis,
+            }),
+            job_service: CoreJobService {
+                url: self.url(Part::JobService),
+                secret_ref: self.credential(Credential::JobServiceSecret),
+            },
+            notary_server: common
+                .notary
+                .as_ref()
+                .map(|_| CoreNotaryServer { url: self.url(Part::NotaryServer) }),
+            portal: CorePortal { url: self.url(Part::Portal) },
+            registry: CoreRegistry {
+                url: self.url(Part::Registry),
+                controller_url: self.url(Part::RegistryController),
+                storage_provider_name: Some(self.store.name().to_owned()),
+                sync: false,
+                credentials: self.registry_credentials(),
+                redis: Some(self.redis(database::REGISTRY)),
+            },
+            tls: self.tls(Part::Core),
+            token_service: CoreTokenService { url: self.token_service(), certificate_ref: self.token_key() },
+            trivy: common
+                .trivy
+                .as_ref()
+                .map(|_| CoreTrivy { url: self.url(Part::Trivy), adapter_url: self.url(Part::Trivy) }),
+        }
+    }
+
+    /// Whether components speak TLS with each other.
+    pub fn has_tls(&self) -> bool {
+        self.served == Served::Https
+    }
+}

@@ -1,0 +1,30 @@
+//! What the exporter is told.
+
+use crate::api::exporter::{Exporter, ExporterCore, ExporterJobService, ExporterLog, ExporterSpec};
+use crate::catalogue::Component;
+
+use super::Wiring;
+use crate::harbor::names::Part;
+
+impl Wiring<'_> {
+    /// The exporter.
+    pub fn exporter(&self) -> Exporter {
+        let common = self.common();
+        let exporter = common.exporter.clone().unwrap_or_default();
+        // The job service's own prefix, where nothing else is said: the exporter counts what is under it.
+        let queue = format!("jobservice::{}::{}", self.names.namespace(), self.names.base());
+        let spec = ExporterSpec {
+            component: self.component(Some(&exporter.component), Component::Exporter),
+            path: exporter.path.clone(),
+            port: exporter.port,
+            cache: exporter.cache.clone(),
+            core: ExporterCore { url: self.core_url() },
+            database: self.core_database(&common.core.clone().unwrap_or_default()),
+            jobservice: Some(ExporterJobService { redis_pool: Some(self.queue(Some(queue))) }),
+            log: Some(ExporterLog { level: common.log_level.exporter() }),
+            network: common.network.clone(),
+            tls: self.tls(Part::Exporter),
+        };
+        Exporter { metadata: self.metadata(), spec, status: None }
+    }
+}

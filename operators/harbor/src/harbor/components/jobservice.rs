@@ -1,0 +1,69 @@
+//! What the job service is told.
+
+use std::time::Duration;
+
+use crate::api::JobService;
+use crate::api::embedded::Embedded;
+use crate::api::jobservice::{
+    FileLogger, JobBackend, JobServiceCore, JobServiceRegistry, JobServiceSpec, JobServiceStorage,
+    JobServiceTokenService, Loggers, StdoutLogger, Volume, WorkerPool,
+};
+use crate::api::redis::{RedisPool, database};
+use crate::catalogue::Component;
+
+use super::Wiring;
+use crate::harbor::credentials::Credential;
+use crate::harbor::names::Part;
+
+/// The age at which logs of jobs are deleted: in days, which is all that the job service counts.
+const LOGS_KEPT: Duration = Duration::from_hours(14 * 24);
+
+impl Wiring<'_> {
+    /// The job service.
+    pub fn job_service(&self) -> JobService {
+        let common = self.common();
+        let jobs = common.jobservice.clone().unwrap_or_default();
+        let level = common.log_level.job_service();
+        let exports =
+            jobs.storage.as_ref().and_then(|storage| storage.scan_data_exports_persistent_volume.as_ref());
+        let file = FileLogger { level, sweeper: Some(LOGS_KEPT.into()), volume: None };
+        let spec = JobServiceSpec {
+            component: self.component(Some(&jobs.component), Component::JobService),
+            certificate_refs: jobs.certificate_refs.clone(),
+            secret_ref: self.credential(Credential::JobServiceSecret),
+            update_strategy_type: common.update_strategy_type.clone(),
+            core: JobServiceCore {
+                url: self.core_url(),
+                secret_ref: self.credential(Credential::CoreSecret),
+            },
+            job_loggers: Loggers { files: Some(vec![file]), ..Loggers::default() },
+            loggers: Loggers { stdout: Some(StdoutLogger { level }), ..Loggers::default() },
+            metrics: jobs.metrics.clone(),
+            network: common.network.clone(),
+            proxy: common.proxy_of("jobservice").cloned(),
+            registry: JobServiceRegistry {
+                url: self.url(Part::Registry),
+                controller_url: self.names.url_with_port(Part::RegistryController, self.served),
+                credentials: self.registry_credentials(),
+            },
+            storage: exports.map(|claim| JobServiceStorage {
+                // A directory in this claim has never been looked at.
+                scan_data_exports: Volume { volume_source: Embedded::claim(&claim.source()), prefix: None },
+            }),
+            tls: self.tls(Part::JobService),
+            token_service: JobServiceTokenService { url: self.token_service() },
+            trace: common.trace.clone(),
+            worker_pool: WorkerPool {
+                backend: JobBackend::Redis,
+                workers: jobs.worker_count,
+                redis_pool: Some(self.queue(None)),
+            },
+        };
+        JobService { metadata: self.metadata(), spec, status: None }
+    }
+
+    /// Where jobs are queued, under this prefix.
+    pub(super) fn queue(&self, namespace: Option<String>) -> RedisPool {
+        RedisPool { connection: self.redis(database::JOB_SERVICE), namespace, idle_timeout: "30s".into() }
+    }
+}

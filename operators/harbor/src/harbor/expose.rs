@@ -1,0 +1,159 @@
+//! How users come in by an Ingress.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::networking::v1::Ingress;
+use serde_json::{Value, json};
+use windlass::DrawError;
+
+use crate::api::component::Served;
+use crate::api::network::{ExposeComponent, Ingress as IngressSpec, IngressController};
+use crate::catalogue::Feature;
+
+use super::components::{Wiring, metadata};
+use super::names::Part;
+
+/// What cert-manager looks for on an Ingress to make its certificate.
+const ISSUERS: [&str; 2] = ["cert-manager.io/issuer", "cert-manager.io/cluster-issuer"];
+
+/// Whether the certificate of an Ingress is made when the Ingress is there: then nothing that needs the certificate may come before.
+pub fn makes_its_certificate(ingress: &IngressSpec) -> bool {
+    ISSUERS.iter().any(|issuer| ingress.annotations.contains_key(*issuer))
+}
+
+/// The Ingress of Core and the portal, where there is one.
+pub fn core(wiring: &Wiring<'_>) -> Result<Option<Ingress>, DrawError> {
+    let expose = &wiring.common().expose.core;
+    let Some(ingress) = &expose.ingress else { return Ok(None) };
+    let (names, served) = (&wiring.names, wiring.served);
+    let to = |part| backend(&names.service(part), served.service_port());
+    let charts = wiring.release.has(Feature::ChartMuseum).then_some("/chartrepo/");
+    let core = ["/api/", "/service/", "/v2"].into_iter().chain(charts).chain(["/c/"]);
+    let portal = wiring.common().portal.as_ref().map(|_| path("/", &to(Part::Portal)));
+    let paths: Vec<Value> = core.map(|of| path(of, &to(Part::Core))).chain(portal).collect();
+    let annotations = annotations(ingress, ingress.controller, served);
+    Ok(Some(build(wiring, names.base().to_owned(), expose, ingress, &paths, annotations)?))
+}
+
+/// The Ingress of Notary, where there is one.
+pub fn notary(wiring: &Wiring<'_>) -> Result<Option<Ingress>, DrawError> {
+    let common = wiring.common();
+    let expose = common.expose.notary.as_ref().filter(|_| common.notary.is_some());
+    let Some((expose, ingress)) = expose.and_then(|expose| Some((expose, expose.ingress.as_ref()?))) else {
+        return Ok(None);
+    };
+    // There is one controller for both, and it is said at the other.
+    let controller = common.expose.core.ingress.as_ref().map_or(ingress.controller, |core| core.controller);
+    let (names, served) = (&wiring.names, wiring.served);
+    let name = names.service(Part::NotaryServer);
+    let paths = [path("/", &backend(&name, served.service_port()))];
+    let annotations = annotations(ingress, controller, served);
+    Ok(Some(build(wiring, name, expose, ingress, &paths, annotations)?))
+}
+
+fn backend(service: &str, port: i32) -> Value {
+    json!({"service": {"name": service, "port": {"number": port}}})
+}
+
+fn path(path: &str, backend: &Value) -> Value {
+    json!({"path": path, "pathType": "Prefix", "backend": backend})
+}
+
+/// What controllers are told; the user's own words win.
+fn annotations(
+    ingress: &IngressSpec,
+    controller: IngressController,
+    served: Served,
+) -> BTreeMap<String, String> {
+    let mut annotations = BTreeMap::new();
+    let mut say = |key: &str, value: &str| annotations.insert(key.to_owned(), value.to_owned());
+    let tls = served == Served::Https;
+    say("nginx.ingress.kubernetes.io/backend-protocol", if tls { "HTTPS" } else { "HTTP" });
+    // Layers may be of any size.
+    say("nginx.ingress.kubernetes.io/proxy-body-size", "0");
+    match controller {
+        IngressController::Ncp => {
+            say("ncp/use-regex", "true");
+            if tls {
+                say("ncp/http-redirect", "true");
+            }
+        }
+        IngressController::Contour if tls => {
+            say("ingress.kubernetes.io/force-ssl-redirect", "true");
+        }
+        IngressController::Contour | IngressController::Default | IngressController::Gce => {}
+    }
+    annotations.extend(ingress.annotations.clone());
+    annotations
+}
+
+fn build(
+    wiring: &Wiring<'_>,
+    name: String,
+    expose: &ExposeComponent,
+    ingress: &IngressSpec,
+    paths: &[Value],
+    annotations: BTreeMap<String, String>,
+) -> Result<Ingress, DrawError> {
+    let tls =
+        expose.tls.as_ref().map(|tls| json!([{"hosts": [ingress.host], "secretName": tls.certificate_ref}]));
+    let spec = json!({
+        "ingressClassName": ingress.ingress_class_name,
+        "tls": tls,
+        "rules": [{"host": ingress.host, "http": {"paths": paths}}],
+    });
+    let mut metadata = metadata(&wiring.names, name);
+    metadata.annotations.get_or_insert_default().extend(annotations);
+    Ok(Ingress { metadata, spec: Some(serde_json::from_value(spec)?), status: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harbor::blueprint::samples::{harbor, wired};
+    use serde_json::json;
+
+    #[test]
+    fn each_controller_is_told_what_it_needs_and_the_user_wins() {
+        let told = |controller: &str, tls: bool| {
+            let mut harbor = harbor("2.15.2", tls);
+            let given = json!({"host": "h", "controller": controller, "annotations": {
+                "nginx.ingress.kubernetes.io/proxy-body-size": "1g", "mine": "yes"}});
+            harbor.spec.common.expose.core.ingress = Some(serde_json::from_value(given).unwrap());
+            let ingress = wired(&harbor, |wiring| core(wiring).unwrap().unwrap());
+            let mut annotations = ingress.metadata.annotations.unwrap();
+            annotations.remove("goharbor.io/warning");
+            assert_eq!(annotations.remove("mine").as_deref(), Some("yes"));
+            let size = annotations.remove("nginx.ingress.kubernetes.io/proxy-body-size");
+            assert_eq!(size.as_deref(), Some("1g"));
+            let told: Vec<String> = annotations.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            told.join(" ").replace("nginx.ingress.kubernetes.io/", "")
+        };
+        assert_eq!(told("default", false), "backend-protocol=HTTP");
+        assert_eq!(told("gce", true), "backend-protocol=HTTPS");
+        assert_eq!(told("ncp", false), "ncp/use-regex=true backend-protocol=HTTP");
+        assert_eq!(told("ncp", true), "ncp/http-redirect=true ncp/use-regex=true backend-protocol=HTTPS");
+        assert_eq!(told("contour", false), "backend-protocol=HTTP");
+        assert_eq!(
+            told("contour", true),
+            "ingress.kubernetes.io/force-ssl-redirect=true backend-protocol=HTTPS"
+        );
+    }
+
+    #[test]
+    fn paths_follow_the_release_and_the_portal() {
+        let paths = |version: &str, portal: bool| {
+            let mut harbor = harbor(version, false);
+            if !portal {
+                harbor.spec.common.portal = None;
+            }
+            let ingress = wired(&harbor, |wiring| core(wiring).unwrap().unwrap());
+            let rules = ingress.spec.unwrap().rules.unwrap();
+            let paths = rules[0].http.as_ref().unwrap().paths.clone();
+            paths.into_iter().map(|path| path.path.unwrap()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(paths("2.6.2", true), "/api/ /service/ /v2 /chartrepo/ /c/ /");
+        assert_eq!(paths("2.15.2", true), "/api/ /service/ /v2 /c/ /");
+        assert_eq!(paths("2.15.2", false), "/api/ /service/ /v2 /c/");
+    }
+}

@@ -1,0 +1,199 @@
+//! How users come in by a Service: through an nginx of Harbor's own.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use serde_json::{Value, json};
+use windlass::DrawError;
+
+use crate::api::network::{ProxyService, ServiceType};
+use crate::catalogue::Component;
+use crate::config::proxy::{CONFIG_KEY, CONFIG_PATH, Proxy, SSL_DIR, render};
+use crate::config::{Address, portal::Families};
+
+use super::components::{Wiring, metadata};
+use super::names::Part;
+
+/// The user that nginx runs as.
+const USER: i64 = 10_000;
+
+/// The objects of the proxy.
+pub struct ProxyParts {
+    /// What nginx reads.
+    pub config: ConfigMap,
+    /// What users reach.
+    pub service: Service,
+    /// What runs; it has to come after Core's and the portal's Services, whose addresses nginx asks for when it starts.
+    pub deployment: Deployment,
+}
+
+/// The proxy, where Harbor is exposed by a Service.
+pub fn parts(wiring: &Wiring<'_>) -> Result<Option<ProxyParts>, DrawError> {
+    let expose = &wiring.common().expose.core;
+    let Some(asked) = &expose.service else { return Ok(None) };
+    let certificate = wiring.public_certificate();
+    let name = wiring.names.service(Part::Proxy);
+    let deployment = serde_json::from_value(deployment(wiring, &name, certificate.as_deref()))?;
+    let config = ConfigMap {
+        metadata: metadata(&wiring.names, name.clone()),
+        data: Some(config(wiring, certificate.is_some())?),
+        ..ConfigMap::default()
+    };
+    Ok(Some(ProxyParts {
+        config,
+        service: service(wiring, &name, asked, certificate.is_some())?,
+        deployment,
+    }))
+}
+
+fn config(wiring: &Wiring<'_>, https: bool) -> Result<std::collections::BTreeMap<String, String>, DrawError> {
+    let port = u16::try_from(wiring.served.service_port())?;
+    let of = |part| Address::new(wiring.names.service(part), port);
+    let network = wiring.common().network.as_ref();
+    let proxy = Proxy {
+        core: of(Part::Core),
+        portal: wiring.common().portal.as_ref().map(|_| of(Part::Portal)),
+        internal_tls: wiring.has_tls(),
+        https: https.then(|| authority(&wiring.common().external_url).to_owned()),
+        families: network
+            .map_or(Families::BOTH, |network| Families { v4: network.has("IPv4"), v6: network.has("IPv6") }),
+    };
+    Ok(render(&proxy, &wiring.release).config)
+}
+
+/// What stands between the scheme and the path of a URL.
+pub fn authority(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split('/').next().unwrap_or(rest)
+}
+
+/// The same without the port.
+pub fn host(url: &str) -> &str {
+    let authority = authority(url);
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    }
+}
+
+fn service(wiring: &Wiring<'_>, name: &str, asked: &ProxyService, https: bool) -> Result<Service, DrawError> {
+    let node = |port: Option<i32>| port.filter(|_| asked.kind != ServiceType::ClusterIp);
+    let http =
+        json!({"name": "http", "port": 80, "targetPort": "http", "nodePort": node(asked.http_node_port)});
+    let secure =
+        json!({"name": "https", "port": 443, "targetPort": "https", "nodePort": node(asked.https_node_port)});
+    let ports: Vec<Value> = std::iter::once(http).chain(https.then_some(secure)).collect();
+    let balanced = asked.kind == ServiceType::LoadBalancer;
+    let spec = json!({
+        "type": asked.kind,
+        "selector": wiring.names.selector(Part::Proxy),
+        "ports": ports,
+        "loadBalancerClass": asked.load_balancer_class.as_ref().filter(|_| balanced),
+        "loadBalancerSourceRanges": Some(&asked.load_balancer_source_ranges).filter(|all| balanced && !all.is_empty()),
+    });
+    let mut metadata = metadata(&wiring.names, name.to_owned());
+    metadata.annotations.get_or_insert_default().extend(asked.annotations.clone());
+    Ok(Service { metadata, spec: Some(serde_json::from_value(spec)?), status: None })
+}
+
+fn deployment(wiring: &Wiring<'_>, name: &str, certificate: Option<&str>) -> Value {
+    let selector = wiring.names.selector(Part::Proxy);
+    let component = wiring.component(None, Component::Proxy);
+    let (port, scheme) = if certificate.is_some() { ("https", "HTTPS") } else { ("http", "HTTP") };
+    let probe = |failures: i32| json!({"httpGet": {"path": "/", "port": port, "scheme": scheme}, "periodSeconds": 10, "failureThreshold": failures});
+    let mut ports = vec![json!({"name": "http", "containerPort": 8080})];
+    let mut mounts = vec![json!({"name": "configuration", "mountPath": CONFIG_PATH, "subPath": CONFIG_KEY})];
+    let mut volumes = vec![json!({"name": "configuration", "configMap": {"name": name}})];
+    if let Some(certificate) = certificate {
+        ports.push(json!({"name": "https", "containerPort": 8443}));
+        mounts.push(json!({"name": "certificate", "mountPath": SSL_DIR}));
+        volumes.push(json!({"name": "certificate", "secret": {"secretName": certificate}}));
+    }
+    let container = json!({
+        "name": "proxy",
+        "image": component.image,
+        "imagePullPolicy": component.pull_policy(),
+        "ports": ports,
+        "volumeMounts": mounts,
+        "startupProbe": probe(30),
+        "livenessProbe": probe(3),
+        "readinessProbe": probe(2),
+        "lifecycle": {"preStop": {"exec": {"command": ["sleep", "5"]}}},
+        "securityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}},
+    });
+    json!({
+        "metadata": metadata(&wiring.names, name.to_owned()),
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": selector},
+            "template": {
+                "metadata": {"labels": selector},
+                "spec": {
+                    "containers": [container],
+                    "volumes": volumes,
+                    "enableServiceLinks": false,
+                    "automountServiceAccountToken": false,
+                    "terminationGracePeriodSeconds": 60,
+                    "imagePullSecrets": Some(&component.image_pull_secrets).filter(|all| !all.is_empty()),
+                    "securityContext": {
+                        "runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER,
+                        "seccompProfile": {"type": "RuntimeDefault"},
+                    },
+                },
+            },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harbor::blueprint::samples::{harbor, wired};
+
+    #[test]
+    fn hosts_are_taken_out_of_urls() {
+        for (url, of, name) in [
+            ("https://a.example", "a.example", "a.example"),
+            ("https://a.example:8443/x", "a.example:8443", "a.example"),
+            ("http://[::1]:80", "[::1]:80", "[::1]"),
+            ("a.example", "a.example", "a.example"),
+        ] {
+            assert_eq!((authority(url), host(url)), (of, name));
+        }
+    }
+
+    #[test]
+    fn a_service_of_each_type_has_what_belongs_to_it() {
+        let made = |kind: &str, tls: Value| {
+            let mut harbor = harbor("2.15.2", true);
+            let expose = json!({"core": {"tls": tls, "service": {"type": kind, "httpNodePort": 30080, "httpsNodePort": 30443,
+                "annotations": {"cloud": "yes"}, "loadBalancerSourceRanges": ["10.0.0.0/8"]}}});
+            harbor.spec.common.expose = serde_json::from_value(expose).unwrap();
+            wired(&harbor, |wiring| parts(wiring).unwrap().unwrap())
+        };
+        let node = made("NodePort", json!({"certificateRef": "public"}));
+        let spec = json!(node.service.spec);
+        assert_eq!(
+            (&spec["ports"][0]["nodePort"], &spec["ports"][1]["nodePort"]),
+            (&json!(30080), &json!(30443))
+        );
+        assert!(spec.get("loadBalancerSourceRanges").is_none_or(Value::is_null));
+        let conf = &node.config.data.unwrap()[CONFIG_KEY];
+        assert!(
+            conf.contains("https://core/v2/") && conf.contains("server sample-harbor-core:443;"),
+            "{conf}"
+        );
+        let balanced = made("LoadBalancer", json!(null));
+        let spec = json!(balanced.service.spec);
+        assert_eq!(spec["ports"].as_array().unwrap().len(), 1, "without a certificate there is no https");
+        assert_eq!(spec["loadBalancerSourceRanges"], json!(["10.0.0.0/8"]));
+        assert_eq!(balanced.service.metadata.annotations.unwrap()["cloud"], "yes");
+        let inside = made("ClusterIP", json!({}));
+        let spec = json!(inside.service.spec);
+        assert!(spec["ports"][0].get("nodePort").is_none_or(Value::is_null));
+        let volumes = json!(inside.deployment.spec);
+        assert_eq!(
+            volumes["template"]["spec"]["volumes"][1]["secret"]["secretName"],
+            "sample-harbor-public-tls"
+        );
+    }
+}
