@@ -1,8 +1,8 @@
 //! Runs Harbor on Kubernetes.
 //!
 //! Read [`api`] first (what a user writes), then [`catalogue`] (what each release of Harbor is made of) and [`config`] (the files it
-//! reads), then [`components`]: one file each, from a spec to what runs. [`workload`] is what these share, [`settings`] how all of it
-//! is configured. This file puts them together.
+//! reads), then [`components`]: one file each, from a spec to what runs, and [`harbor`], which makes a Harbor of them. [`workload`] is what
+//! components share, [`versions`] judges versions at admission, [`settings`] is how all of it is configured. This file puts them together.
 
 pub mod api;
 pub mod catalogue;
@@ -10,14 +10,21 @@ pub mod components;
 pub mod config;
 pub mod harbor;
 pub mod settings;
+pub mod versions;
 mod wiring;
 pub mod workload;
 
+use std::sync::Arc;
+
 use windlass_operator::Operator;
 
+use crate::api::children::Parent as _;
+use crate::api::{Harbor, conversion, validation};
+use crate::harbor::HarborBlueprint;
 use crate::settings::HarborSettings;
+use crate::versions::ByCatalogue;
 
-/// The operator: all kinds, and the controllers of the components.
+/// The operator: all kinds, their conversion and validation, and the controllers of Harbor and of its components.
 pub fn operator() -> Operator {
     operator_with(&HarborSettings::default())
 }
@@ -27,7 +34,20 @@ pub fn operator_with(settings: &HarborSettings) -> Operator {
     let operator = Operator::new("harbor-operator")
         .about("Runs Harbor: registries, and all that belongs to them")
         .version(env!("CARGO_PKG_VERSION"));
-    components::with_components(with_kinds(operator), settings)
+    let unjudged = settings.unjudged.clone();
+    // Conversion goes with the definitions: without it, the API server would drop what the other version does not know.
+    let operator = with_kinds(operator)
+        .part(conversion::converters)
+        .part(move |setup| validation::validators(setup, &ByCatalogue, &unjudged));
+    with_harbor(components::with_components(operator, settings), settings)
+}
+
+fn with_harbor(operator: Operator, settings: &HarborSettings) -> Operator {
+    if !settings.runs(Harbor::CONTROLLER) {
+        return operator;
+    }
+    let blueprint = HarborBlueprint::new(settings.clone());
+    components::with_blueprint(operator, blueprint, &Arc::new(settings.clone()))
 }
 
 fn with_kinds(operator: Operator) -> Operator {

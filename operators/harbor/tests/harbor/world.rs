@@ -5,7 +5,6 @@ use std::fmt::Debug;
 use anyhow::{Result, ensure};
 use example_support::{Running, rights};
 use harbor_operator::api::Harbor;
-use harbor_operator::harbor::HarborBlueprint;
 use harbor_operator::settings::HarborSettings;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret};
@@ -35,7 +34,7 @@ impl<K> Kind for K where
 
 /// The operator with all controllers.
 fn operator(options: &HarborSettings) -> Operator {
-    harbor_operator::operator().blueprint(HarborBlueprint::new(options.clone()))
+    harbor_operator::operator_with(options)
 }
 
 /// A namespace, and an account that may do exactly what the manifests of an installation there grant.
