@@ -49,8 +49,8 @@ pub(crate) fn order(subjects: &[Subject], run: usize) -> Vec<Subject> {
 }
 
 /// What Go's garbage collector is told not to exceed: about what is live, and a quarter more, over a floor for everything else. Lower,
-/// and it would collect all the time; higher, and it would change nothing. The live heap of one full Widget was measured as about
-/// 4 KiB in Go, that of a stripped one or of its metadata as 1 KiB.
+/// and it would collect all the time; higher, and it would change nothing. The live heap of one full Widget is taken to be
+/// 4 KiB in Go, that of a stripped one or of its metadata 1 KiB: estimates from the size of their JSON.
 pub(crate) fn go_memory_limit(objects: usize, bytes_each: usize) -> String {
     const FLOOR: usize = 48 << 20;
     let bytes = FLOOR + objects * bytes_each * 5 / 4;

@@ -8,7 +8,7 @@ use windlass_runtime::webhook::Findings;
 use crate::api::harbor::HarborCommon;
 use crate::api::validation::VersionRules;
 use crate::catalogue::{
-    NotaryData, Refusal, Release, Version, Wanted, Warning, admit_change, admit_creation, refuse_removed,
+    NotaryData, Refusal, Release, Version, Wanted, admit_change, admit_creation, refuse_removed,
 };
 
 /// Judges by the [catalogue](crate::catalogue).
@@ -30,12 +30,17 @@ impl VersionRules for ByCatalogue {
             None => admit_creation(&version),
         };
         match admitted {
-            Ok(warnings) => warnings.iter().map(Warning::as_str).for_each(|warning| found.warn(warning)),
+            Ok(warnings) => {
+                for warning in &warnings {
+                    found.warn(warning.as_str());
+                }
+            }
             Err(refusal) => return refuse(found, &refusal),
         }
         if let Ok(release) = Release::of(&version) {
-            let gone = refuse_removed(&release, &wanted(new));
-            gone.iter().for_each(|refusal| refuse(found, refusal));
+            for refusal in refuse_removed(&release, &wanted(new)) {
+                refuse(found, &refusal);
+            }
         }
     }
 }
