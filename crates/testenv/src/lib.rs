@@ -55,6 +55,7 @@ mod error;
 mod eventually;
 mod namespace;
 pub mod pods;
+mod port;
 mod progress;
 pub mod proxy;
 pub mod torture;
@@ -67,6 +68,7 @@ pub use error::{Error, Result};
 pub use eventually::{eventually, within};
 pub use namespace::TestNamespace;
 pub use pods::Story;
+pub use port::HeldPort;
 pub use progress::{Progress, Reporter};
 pub use user::{Rules, TestUser, rule};
 

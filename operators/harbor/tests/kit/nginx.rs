@@ -8,9 +8,10 @@ use std::process::Command;
 use std::thread;
 
 use harbor_operator::config::{portal, proxy};
+use windlass_testenv::HeldPort;
 
 use super::packages::Packages;
-use super::process::{Server, free_port};
+use super::process::Server;
 use super::tls::Tls;
 
 /// A configuration that has been fitted to this machine.
@@ -20,23 +21,23 @@ pub(crate) struct Nginx {
     file: PathBuf,
     pub(crate) text: String,
     /// Where it listens instead of 8080.
-    pub(crate) plain: u16,
+    pub(crate) plain: HeldPort,
     /// Where it listens instead of 8443.
-    pub(crate) secure: u16,
+    pub(crate) secure: HeldPort,
 }
 
 impl Nginx {
     /// Writes a rendered configuration. Where files are, and where it listens, is replaced in the text: nginx offers no other way.
     pub(crate) fn write(rendered: &str, dir: &Path, tls: &Tls) -> Self {
         let mime = Packages::get().file("etc/nginx/mime.types").expect("nginx comes with types");
-        let (plain, secure) = (free_port(), free_port());
+        let (plain, secure) = (HeldPort::any().unwrap(), HeldPort::any().unwrap());
         let mut text = rendered.replace("/tmp/", &format!("{}/", dir.display()));
         text = text.replace("/etc/nginx/mime.types", &mime.display().to_string());
         for ssl in [portal::SSL_DIR, proxy::SSL_DIR] {
             text = text.replace(ssl, &tls.dir.display().to_string());
         }
-        for (there, here) in [(8080, plain), (8443, secure)] {
-            text = text.replace(&format!("listen {there}"), &format!("listen 127.0.0.1:{here}"));
+        for (there, here) in [(8080, &plain), (8443, &secure)] {
+            text = text.replace(&format!("listen {there}"), &format!("listen {}", here.address()));
         }
         let file = dir.join("nginx.conf");
         fs::write(&file, &text).unwrap();

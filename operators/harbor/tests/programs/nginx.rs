@@ -61,8 +61,8 @@ fn the_proxy_passes_on_to_core_and_portal_what_is_theirs() {
     let rendered = proxy::render(&input, &release("2.15.2"));
     let nginx = Nginx::write(&rendered.config[proxy::CONFIG_KEY], dir.path(), &tls);
     let _server = nginx.start();
-    let client = Client { tls: Some(tls.client()), ..Client::new(nginx.secure) };
-    let (host, with_port) = ("Host: localhost\n", format!("Host: localhost:{}\n", nginx.secure));
+    let client = Client { tls: Some(tls.client()), ..Client::new(nginx.secure.port()) };
+    let (host, with_port) = ("Host: localhost\n", format!("Host: localhost:{}\n", nginx.secure.port()));
     for (path, who, host) in [
         ("/", "portal", with_port.as_str()),
         ("/harbor/projects", "portal", &with_port),
@@ -83,7 +83,7 @@ fn the_proxy_passes_on_to_core_and_portal_what_is_theirs() {
     for path in ["/v1/_ping", "/service/notifications"] {
         assert_eq!(client.ask("GET", path, b"").status, 404, "{path}");
     }
-    let plain = Client::new(nginx.plain).ask("GET", "/harbor?a=b", b"");
+    let plain = Client::new(nginx.plain.port()).ask("GET", "/harbor?a=b", b"");
     assert_eq!(
         (plain.status, plain.header("location")),
         (308, Some("https://harbor.example:30443/harbor?a=b"))
