@@ -28,6 +28,8 @@ struct Owner {
     first_seen: Instant,
     /// When its status was last written.
     told: Option<Instant>,
+    /// Since when it is not ready, though its status says so.
+    unready: Option<Instant>,
     nodes: HashMap<String, Node>,
 }
 
@@ -76,6 +78,16 @@ impl Memory {
     /// How long ago the owner's status was written, if that was in this life.
     pub(crate) fn told_ago(&self, key: &ObjectKey, uid: Uid) -> Option<Duration> {
         self.with(key, uid, |owner| owner.told.map(|told| told.elapsed()))
+    }
+
+    /// How long the owner has not been ready, though its status says so; from now on, if it was.
+    pub(crate) fn unready_for(&self, key: &ObjectKey, uid: Uid) -> Duration {
+        self.with(key, uid, |owner| owner.unready.get_or_insert_with(Instant::now).elapsed())
+    }
+
+    /// The owner is ready, or has failed: nothing of it is held back.
+    pub(crate) fn settled(&self, key: &ObjectKey, uid: Uid) {
+        self.with(key, uid, |owner| owner.unready = None);
     }
 
     pub(crate) fn forget(&self, key: &ObjectKey) {
@@ -189,7 +201,7 @@ impl Memory {
     }
 
     fn with<T>(&self, key: &ObjectKey, uid: Uid, look: impl FnOnce(&mut Owner) -> T) -> T {
-        let fresh = || Owner { uid, first_seen: Instant::now(), told: None, nodes: HashMap::new() };
+        let fresh = || Owner { uid, first_seen: Instant::now(), told: None, unready: None, nodes: HashMap::new() };
         let mut owners = self.0.lock();
         let owner = owners.entry(key.clone()).or_insert_with(fresh);
         if owner.uid != uid {
@@ -262,6 +274,18 @@ mod tests {
             memory.not_written(&key(), UID, "n");
         }
         assert_eq!(memory.may_write(&key(), UID, "n", "a", "a", 3), Leave::Granted);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn unready_is_counted_from_the_last_time_it_was_ready() {
+        let memory = Memory::default();
+        let second = Duration::from_secs(1);
+        assert_eq!(memory.unready_for(&key(), UID), Duration::ZERO);
+        tokio::time::advance(second).await;
+        assert_eq!(memory.unready_for(&key(), UID), second);
+        memory.settled(&key(), UID);
+        tokio::time::advance(second).await;
+        assert_eq!(memory.unready_for(&key(), UID), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]

@@ -63,7 +63,7 @@ pub struct Unified<B> {
     mutations: Vec<Mutation>,
     predecessors: Vec<String>,
     writes: u32,
-    first_status: Duration,
+    told_within: Duration,
 }
 
 /// Why a unified controller cannot be built.
@@ -99,7 +99,7 @@ impl<B: Blueprint> Unified<B> {
             mutations: Vec::new(),
             predecessors: Vec::new(),
             writes: memory::WRITES,
-            first_status: Duration::from_secs(1),
+            told_within: Duration::from_secs(1),
         }
     }
 
@@ -165,10 +165,11 @@ impl<B: Blueprint> Unified<B> {
         Self { writes: writes.max(1), ..self }
     }
 
-    /// How long the first status of an owner, and each further word on the same wait, may be held back, so that quick work costs
+    /// How long a status that would change in a moment may be held back: the first one, each further word on the same wait, and that
+    /// what was ready is at work again. So quick work costs
     /// one write. Default: 1 s.
-    pub fn first_status(self, within: Duration) -> Self {
-        Self { first_status: within, ..self }
+    pub fn told_within(self, within: Duration) -> Self {
+        Self { told_within: within, ..self }
     }
 
     /// What the controller does to which kinds, for its RBAC rules.
@@ -271,7 +272,7 @@ impl<B: Blueprint> Unified<B> {
             class_annotation: self.class_annotation,
             concurrency: self.concurrency,
             writes: self.writes,
-            first_status: self.first_status,
+            told_within: self.told_within,
             blueprint: self.blueprint,
         };
         Ok(builder.build(Reconciler(machine))?)
@@ -298,7 +299,7 @@ pub(crate) struct Machine<B: Blueprint> {
     pub(crate) class_annotation: &'static str,
     pub(crate) concurrency: usize,
     pub(crate) writes: u32,
-    pub(crate) first_status: Duration,
+    pub(crate) told_within: Duration,
 }
 
 impl<B: Blueprint> Machine<B> {

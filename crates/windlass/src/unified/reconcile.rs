@@ -247,20 +247,22 @@ impl<B: Blueprint> Machine<B> {
             .collect()
     }
 
-    /// Quick work is told once: a first status that would change in a moment is held back, and so is another word on the same
-    /// wait.
+    /// Quick work is told once: a status that would change in a moment is held back. That is a first one, another word on the same
+    /// wait, and that what was ready is at work again (which generation a `Ready` speaks of is in its status). How long, if so.
     pub(super) fn hold_back(&self, owner: &OwnerView, verdict: &Verdict) -> Option<Duration> {
         if verdict.ready || verdict.failed {
+            self.memory.settled(&owner.key, owner.uid);
             return None;
         }
         let since = match status::said(&owner.status, status::condition::READY) {
             None => self.memory.known_for(&owner.key, owner.uid),
+            Some((truth, _)) if truth == "True" => self.memory.unready_for(&owner.key, owner.uid),
             Some((truth, reason)) if truth == "False" && reason == verdict.reason.as_str() => {
                 self.memory.told_ago(&owner.key, owner.uid)?
             }
             Some(_) => return None,
         };
-        self.first_status.checked_sub(since).filter(|left| !left.is_zero())
+        self.told_within.checked_sub(since).filter(|left| !left.is_zero())
     }
 
     /// The kind's own fields. They are part of every status that is written: what an apply leaves out, it takes away.
