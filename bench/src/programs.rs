@@ -74,7 +74,7 @@ impl Programs {
         if self.pinned {
             "control plane and harness on core 0, subject on core 1"
         } else {
-            "one core for everything"
+            "all cores for everything"
         }
     }
 
@@ -275,15 +275,11 @@ impl Running {
 fn build_ours(root: &Path, debug: bool) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = std::process::Command::new(cargo);
-    command.current_dir(root).args([
-        "build",
-        "-p",
-        "bench-subject",
-        "--message-format=json-render-diagnostics",
-    ]);
-    if !debug {
-        command.arg("--release");
-    }
+    command.current_dir(root).args(["build", "--message-format=json-render-diagnostics"]);
+    // By itself, as an operator is built; without optimisation, from the parts that a test run of everything has built already.
+    let what: &[&str] =
+        if debug { &["--workspace", "--bin", "bench-subject"] } else { &["-p", "bench-subject", "--release"] };
+    command.args(what);
     let output = command.stderr(Stdio::inherit()).output().context("cargo")?;
     ensure!(output.status.success(), "bench-subject does not build");
     let text = String::from_utf8_lossy(&output.stdout);
