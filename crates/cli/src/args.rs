@@ -84,6 +84,8 @@ pub(crate) struct Operate {
 /// An example operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Example {
+    /// Harbor, with a database, a cache and a storage of its own: a HarborCluster with built-in parts
+    Harbor,
     /// The 2048 game: a blueprint, webhooks, a scale subresource
     Game,
     /// The sample controller: a reconciler written by hand
@@ -95,6 +97,7 @@ pub(crate) enum Example {
 impl std::fmt::Display for Example {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
+            Self::Harbor => "harbor",
             Self::Game => "game",
             Self::Foo => "foo",
             Self::None => "none",
@@ -122,7 +125,7 @@ pub(crate) struct Up {
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) nodes: u16,
     /// The operator to run on it, with a sample object
-    #[arg(long, value_enum, default_value_t = Example::Game)]
+    #[arg(long, value_enum, default_value_t = Example::Harbor)]
     pub(crate) example: Example,
     /// Leave the control plane running and return, without an example; `windlass down` ends it
     #[arg(long)]

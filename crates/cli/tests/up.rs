@@ -212,9 +212,9 @@ fn a_detached_control_plane_is_found_and_stopped() {
     assert_eq!(stdout(&windlass.run(&["down"])), "nothing is up\n");
 }
 
-/// `windlass up` in the foreground, with its first report read.
-fn in_the_foreground(windlass: &Windlass) -> (Child, BufReader<std::process::ChildStdout>, Value) {
-    let mut child = windlass.command(&["up", "--output", "json"]).stdout(Stdio::piped()).spawn().unwrap();
+/// `windlass up` with an example in the foreground, with its first report read.
+fn in_the_foreground(windlass: &Windlass, example: &str) -> (Child, BufReader<std::process::ChildStdout>, Value) {
+    let mut child = windlass.command(&["up", "--output", "json", "--example", example]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     while lines.read_line(&mut line).unwrap() > 0 {
@@ -239,7 +239,7 @@ fn supervisor(event: &Value) -> (u64, PathBuf) {
 #[test]
 fn an_interrupt_stops_all_of_it() {
     let windlass = Windlass::new();
-    let (mut child, mut lines, ready) = in_the_foreground(&windlass);
+    let (mut child, mut lines, ready) = in_the_foreground(&windlass, "game");
     signal(&child, "-INT");
     assert!(child.wait().unwrap().success());
     let mut rest = String::new();
@@ -252,7 +252,7 @@ fn an_interrupt_stops_all_of_it() {
 #[test]
 fn a_killed_up_leaves_nothing_behind() {
     let windlass = Windlass::new();
-    let (mut child, _lines, ready) = in_the_foreground(&windlass);
+    let (mut child, _lines, ready) = in_the_foreground(&windlass, "game");
     signal(&child, "-KILL");
     child.wait().unwrap();
     let (pid, dir) = supervisor(&ready);
@@ -288,7 +288,7 @@ fn until(ready: &Value, arguments: &[&str], is: impl Fn(&str) -> bool) -> String
 #[test]
 fn up_runs_a_whole_game_that_heals_when_something_is_broken() {
     let windlass = Windlass::new();
-    let (mut child, _lines, ready) = in_the_foreground(&windlass);
+    let (mut child, _lines, ready) = in_the_foreground(&windlass, "game");
     let uid = ["get", "service", "game-sample", "-o", "jsonpath={.metadata.uid}"];
     let before = until(&ready, &uid, |uid| !uid.is_empty());
     assert!(kubectl(&ready, &["delete", "service", "game-sample"]).status.success());
@@ -306,4 +306,27 @@ fn up_runs_a_whole_game_that_heals_when_something_is_broken() {
     signal(&child, "-INT");
     assert!(child.wait().unwrap().success());
     assert!(!runs(ready["operator"]["pid"].as_u64().unwrap()));
+}
+
+#[test]
+fn up_runs_a_whole_harbor_that_says_healthy_and_keeps_its_data() {
+    let windlass = Windlass::new();
+    let (mut child, _lines, ready) = in_the_foreground(&windlass, "harbor");
+    let status = kubectl(&ready, &["get", "harborcluster", "sample", "-o", "jsonpath={.status.status}"]);
+    assert_eq!(stdout(&status), "healthy", "{}", stderr(&status));
+    let of_core = ["get", "deployment", "sample-harbor-harbor-core", "-o", "jsonpath={.metadata.uid}"];
+    let before = until(&ready, &of_core, |uid| !uid.is_empty());
+    assert!(kubectl(&ready, &["delete", "deployment", "sample-harbor-harbor-core"]).status.success());
+    until(&ready, &of_core, |uid| !uid.is_empty() && uid != before);
+    // What would cost data is refused, by name.
+    let moved = r#"{"spec":{"database":{"kind":"PostgreSQL","spec":{"postgresql":{"hosts":[{"host":"db"}]}}}}}"#;
+    let refused = kubectl(&ready, &["patch", "harborcluster", "sample", "--type=merge", "-p", moved]);
+    assert!(stderr(&refused).contains("spec.database.kind"), "{}", stderr(&refused));
+    assert!(kubectl(&ready, &["delete", "harborcluster", "sample"]).status.success());
+    let claims = kubectl(&ready, &["get", "pvc", "-o", "name"]);
+    for claim in ["sample-database", "sample-redis", "sample-registry"] {
+        assert!(stdout(&claims).contains(claim), "{}", stdout(&claims));
+    }
+    signal(&child, "-INT");
+    assert!(child.wait().unwrap().success());
 }

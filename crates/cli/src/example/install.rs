@@ -39,14 +39,21 @@ pub(super) async fn install(
     Ok(namespace)
 }
 
-/// Webhook configurations name a Service that is not there: let them name this machine.
+/// Webhooks, also those that convert, name a Service that is not there: let them name this machine.
 fn call_this_machine(object: &mut Value, port: u16) {
     for hook in object.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
-        let Some(client) = hook.get_mut("clientConfig").and_then(Value::as_object_mut) else { continue };
-        if let Some(service) = client.remove("service") {
-            let path = service["path"].as_str().unwrap_or_default();
-            client.insert("url".into(), format!("https://127.0.0.1:{port}{path}").into());
-        }
+        hook.get_mut("clientConfig").into_iter().for_each(|client| at_this_machine(client, port));
+    }
+    if let Some(client) = object.pointer_mut("/spec/conversion/webhook/clientConfig") {
+        at_this_machine(client, port);
+    }
+}
+
+fn at_this_machine(client: &mut Value, port: u16) {
+    let Some(client) = client.as_object_mut() else { return };
+    if let Some(service) = client.remove("service") {
+        let path = service["path"].as_str().unwrap_or_default();
+        client.insert("url".into(), format!("https://127.0.0.1:{port}{path}").into());
     }
 }
 

@@ -10,9 +10,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use windlass_operator::Operator;
+use windlass_testenv::HeldPort;
 use windlass_testenv::control_plane::Facts;
 
 use self::process::Running;
+use self::show::{DEPLOYMENT, INGRESS, SERVICE, STATEFUL_SET, Shown};
 use crate::args;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -21,15 +23,50 @@ use crate::failure::Failure;
 struct Example {
     operator: Operator,
     sample: &'static str,
+    /// What is shown while it comes up.
+    shows: &'static [Shown],
     /// What to try, once it runs.
     tries: &'static [(&'static str, &'static str)],
 }
 
 fn example(which: args::Example) -> Option<Example> {
     match which {
+        args::Example::Harbor => Some(Example {
+            operator: harbor_operator::operator(),
+            sample: include_str!("../../../../operators/harbor/samples/harborcluster.yaml"),
+            shows: &[
+                Shown::own("goharbor.io", "v1beta1", "HarborCluster"),
+                STATEFUL_SET,
+                Shown::own("goharbor.io", "v1beta1", "Harbor"),
+                Shown::own("goharbor.io", "v1beta1", "Core"),
+                Shown::own("goharbor.io", "v1beta1", "JobService"),
+                Shown::own("goharbor.io", "v1beta1", "Portal"),
+                Shown::own("goharbor.io", "v1beta1", "Registry"),
+                Shown::own("goharbor.io", "v1beta1", "RegistryController"),
+                DEPLOYMENT,
+                INGRESS,
+            ],
+            tries: &[
+                ("get harborcluster,harbor,core,registry", "the HarborCluster, what it is made of, and how it does"),
+                ("describe harborcluster sample", "its conditions and events"),
+                ("get statefulsets,deployments,services,ingresses", "what runs"),
+                ("delete deployment sample-harbor-harbor-core", "break something: it is back at once"),
+                (
+                    "patch harborcluster sample --type=merge -p '{\"spec\":{\"portal\":{\"replicas\":2}}}'",
+                    "change it as its user",
+                ),
+                ("delete harborcluster sample", "it goes, in order; volumes and keys stay"),
+            ],
+        }),
         args::Example::Game => Some(Example {
             operator: game::operator(),
             sample: include_str!("../../../../examples/game/game-sample.yaml"),
+            shows: &[
+                Shown::own("myapp.qingwave.github.io", "v1", "Game"),
+                DEPLOYMENT,
+                SERVICE,
+                INGRESS,
+            ],
             tries: &[
                 ("get games", "the Game, and how it does"),
                 ("describe game game-sample", "its conditions and events"),
@@ -41,6 +78,7 @@ fn example(which: args::Example) -> Option<Example> {
         args::Example::Foo => Some(Example {
             operator: foo::operator(),
             sample: include_str!("../../../../examples/foo/example-foo.yaml"),
+            shows: &[DEPLOYMENT],
             tries: &[
                 ("get foos,deployments", "the Foo, and its Deployment"),
                 ("delete deployment example-foo", "break something: it is back at once"),
@@ -60,13 +98,13 @@ pub(crate) async fn start(
 ) -> Result<Option<(Running, String)>, Failure> {
     let Some(example) = example(which) else { return Ok(None) };
     let client = client(&facts.kubeconfig).await?;
-    let webhooks = process::free_port()?;
-    let namespace = install::install(&client, &example.operator, webhooks, console).await?;
-    let running =
+    let webhooks = HeldPort::any()?;
+    let namespace = install::install(&client, &example.operator, webhooks.port(), console).await?;
+    let mut running =
         Running::start(&client, facts, which, example.operator.name(), &namespace, webhooks).await?;
     running.ready(console).await?;
     install::sample(&client, example.sample, console).await?;
-    show::until_ready(&client, &running, example.sample, console).await?;
+    show::until_ready(&client, &mut running, example.shows, example.sample, console).await?;
     let text = summary(&example, facts, &running);
     Ok(Some((running, text)))
 }

@@ -1,9 +1,9 @@
 //! The operator's process: a child of this one, with a token of its ServiceAccount.
 
 use std::fs::{File, OpenOptions};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use kube::api::{Api, PostParams};
 use serde_json::json;
 use tokio::process::{Child, ChildStdin, Command};
 use windlass_testenv::control_plane::Facts;
-use windlass_testenv::within;
+use windlass_testenv::{HeldPort, within};
 
 use crate::args;
 use crate::console::Console;
@@ -27,6 +27,8 @@ pub(crate) struct Running {
     child: Child,
     /// Held: the child ends when it is closed, however we end.
     _stdin: Option<ChildStdin>,
+    /// Held: nobody else is given them while the child starts.
+    _ports: [HeldPort; 2],
     pub(super) admin: SocketAddr,
     pub(super) log: PathBuf,
 }
@@ -38,20 +40,20 @@ impl Running {
         which: args::Example,
         account: &str,
         namespace: &str,
-        webhooks: u16,
+        webhooks: HeldPort,
     ) -> Result<Self, Failure> {
         let kubeconfig = facts.dir.join("operator.kubeconfig");
         write_private(&kubeconfig, &kubeconfig_of(client, facts, account, namespace).await?)?;
         let log = facts.dir.join("operator.log");
         let file = File::create(&log)?;
-        let admin = SocketAddr::from(([127, 0, 0, 1], free_port()?));
+        let admin = HeldPort::any()?;
         let mut child = Command::new(std::env::current_exe()?)
             .arg("operate")
             .arg(which.to_string())
             .args(["--kubeconfig".as_ref(), kubeconfig.as_os_str()])
             .args(["--operator-namespace", namespace])
-            .arg(format!("--metrics-bind-address={admin}"))
-            .arg(format!("--webhook-bind-address=127.0.0.1:{webhooks}"))
+            .arg(format!("--metrics-bind-address={}", admin.address()))
+            .arg(format!("--webhook-bind-address={}", webhooks.address()))
             .args(["--webhook-name=127.0.0.1", "--log-format=text"])
             .env_remove("WATCH_NAMESPACE")
             .env_remove("KUBECONFIG")
@@ -61,29 +63,23 @@ impl Running {
             .kill_on_drop(true)
             .spawn()?;
         let stdin = child.stdin.take();
-        Ok(Self { child, _stdin: stdin, admin, log })
+        let address = admin.address();
+        Ok(Self { child, _stdin: stdin, _ports: [admin, webhooks], admin: address, log })
     }
 
-    /// Waits until it is ready, by its own word.
-    pub(super) async fn ready(&self, console: &Console) -> Result<(), Failure> {
-        within(Duration::from_mins(1), "the operator to be ready (its log says why it is not)", || async {
-            self.asks("/readyz").await
-        })
-        .await?;
-        console.line(&format!("the operator is ready (http://{}/readyz)", self.admin));
+    /// Waits until it is ready, by its own word, or has ended.
+    pub(super) async fn ready(&mut self, console: &Console) -> Result<(), Failure> {
+        let admin = self.admin;
+        let ready = within(Duration::from_mins(1), "the operator to be ready", || is_ready(admin));
+        let late = tokio::select! {
+            ready = ready => ready.err(),
+            failure = self.ended() => return Err(failure),
+        };
+        if let Some(late) = late {
+            return Err(Failure::Running(format!("{late}{}", last_words(&self.log))));
+        }
+        console.line(&format!("the operator is ready (http://{admin}/readyz)"));
         Ok(())
-    }
-
-    async fn asks(&self, path: &str) -> Result<(), String> {
-        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-        let text = |error: std::io::Error| error.to_string();
-        let mut stream = tokio::net::TcpStream::connect(self.admin).await.map_err(text)?;
-        let request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", self.admin);
-        stream.write_all(request.as_bytes()).await.map_err(text)?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.map_err(text)?;
-        let status = answer.lines().next().unwrap_or_default();
-        if status.contains(" 200 ") { Ok(()) } else { Err(status.to_owned()) }
     }
 
     /// What a program that started `up` may want to know of it.
@@ -97,7 +93,7 @@ impl Running {
             Ok(status) => status.to_string(),
             Err(error) => error.to_string(),
         };
-        Failure::Running(format!("the operator has ended ({how}); its log: {}", self.log.display()))
+        Failure::Running(format!("the operator has ended ({how}){}", last_words(&self.log)))
     }
 
     /// Ends it: in order, if Ctrl-C reached it too.
@@ -108,9 +104,27 @@ impl Running {
     }
 }
 
-/// A port that nobody listens at.
-pub(super) fn free_port() -> Result<u16, Failure> {
-    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+async fn is_ready(admin: SocketAddr) -> Result<(), String> {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let text = |error: std::io::Error| error.to_string();
+    let mut stream = tokio::net::TcpStream::connect(admin).await.map_err(text)?;
+    let request = format!("GET /readyz HTTP/1.1\r\nhost: {admin}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.map_err(text)?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.map_err(text)?;
+    let status = answer.lines().next().unwrap_or_default();
+    if status.contains(" 200 ") { Ok(()) } else { Err(status.to_owned()) }
+}
+
+/// The end of the log: the file itself goes with the control plane, so whoever reads of the failure could not look there.
+fn last_words(log: &Path) -> String {
+    const LINES: usize = 10;
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    match lines.get(lines.len().saturating_sub(LINES)..) {
+        Some(last) if !last.is_empty() => format!("; its log ends with:\n{}", last.join("\n")),
+        _ => "; its log is empty".to_owned(),
+    }
 }
 
 /// A kubeconfig with a token of the operator's account, and nothing else.
@@ -142,7 +156,7 @@ async fn kubeconfig_of(
     .to_string())
 }
 
-fn write_private(path: &std::path::Path, text: &str) -> Result<(), Failure> {
+fn write_private(path: &Path, text: &str) -> Result<(), Failure> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     std::io::Write::write_all(&mut file, text.as_bytes())?;
     Ok(())

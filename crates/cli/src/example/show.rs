@@ -1,15 +1,10 @@
 //! How the sample comes up, node by node, as the cluster shows it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Service;
-use k8s_openapi::api::networking::v1::Ingress;
-use kube::api::{Api, ListParams, ObjectMeta};
-use kube::{Client, Resource};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, ObjectMeta};
 use serde_json::Value;
 use windlass::Readiness;
 use windlass::live::Live;
@@ -21,20 +16,58 @@ use super::process::Running;
 use crate::console::Console;
 use crate::failure::Failure;
 
+/// How long a sample may take. Where nothing runs in the pods, most of it is this machine's own work.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// A kind whose objects are shown, and how it is seen that one is ready.
+pub(super) struct Shown {
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    check: fn(&Live) -> Readiness,
+}
+
+impl Shown {
+    const fn new(
+        group: &'static str,
+        version: &'static str,
+        kind: &'static str,
+        check: fn(&Live) -> Readiness,
+    ) -> Self {
+        Self { group, version, kind, check }
+    }
+
+    /// A kind of the operator's own, which says in its conditions how it does.
+    pub(super) const fn own(group: &'static str, version: &'static str, kind: &'static str) -> Self {
+        Self::new(group, version, kind, has_said_ready)
+    }
+}
+
+pub(super) const DEPLOYMENT: Shown = Shown::new("apps", "v1", "Deployment", readiness::deployment);
+pub(super) const STATEFUL_SET: Shown = Shown::new("apps", "v1", "StatefulSet", readiness::stateful_set);
+pub(super) const SERVICE: Shown = Shown::new("", "v1", "Service", readiness::service);
+pub(super) const INGRESS: Shown = Shown::new("networking.k8s.io", "v1", "Ingress", readiness::by_conditions);
+
+/// Ready by its own word: that nothing is said yet does not mean that all is well.
+fn has_said_ready(live: &Live) -> Readiness {
+    match live.status.condition("Ready") {
+        Some(_) => readiness::by_conditions(live),
+        None => Readiness::Waiting("it has not been looked at yet".to_owned()),
+    }
+}
+
 /// Shows what the operator makes, until all of it is ready.
 pub(super) async fn until_ready(
     client: &Client,
-    _: &Running,
+    running: &mut Running,
+    shown: &[Shown],
     sample: &str,
     console: &Console,
 ) -> Result<(), Failure> {
-    let names: Vec<String> = documents(sample)?
-        .iter()
-        .filter_map(|object| object.pointer("/metadata/name").and_then(Value::as_str).map(str::to_owned))
-        .collect();
+    let samples: Vec<(String, String)> = documents(sample)?.iter().map(id).collect();
     let told = parking_lot::Mutex::new(BTreeMap::new());
-    within(Duration::from_mins(1), "the sample to be ready", || async {
-        let nodes = nodes(client, &names).await.map_err(|error| error.to_string())?;
+    let ready = within(PATIENCE, "the sample to be ready", || async {
+        let nodes = nodes(client, shown, &samples).await.map_err(|error| error.to_string())?;
         let mut told = told.lock();
         for (id, state) in &nodes {
             if told.get(id) != Some(state) {
@@ -48,43 +81,73 @@ pub(super) async fn until_ready(
             (false, true) => Ok(()),
             _ => Err(format!("waiting for {waiting:?}")),
         }
-    })
-    .await?;
-    Ok(())
+    });
+    tokio::select! {
+        ready = ready => Ok(ready?),
+        failure = running.ended() => Err(failure),
+    }
 }
 
-/// Everything that belongs to the samples, and how it does.
-async fn nodes(client: &Client, owners: &[String]) -> Result<Vec<(String, String)>, kube::Error> {
-    let mut nodes = Vec::new();
-    nodes.extend(kind::<Deployment>(client, owners, readiness::deployment).await?);
-    nodes.extend(kind::<Service>(client, owners, readiness::service).await?);
-    nodes.extend(kind::<Ingress>(client, owners, readiness::by_conditions).await?);
-    Ok(nodes)
+/// The kind and name of a manifest's object.
+fn id(object: &Value) -> (String, String) {
+    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    (text("/kind"), text("/metadata/name"))
 }
 
-async fn kind<K>(
+/// An object that was found.
+struct Found {
+    id: (String, String),
+    metadata: ObjectMeta,
+    state: String,
+}
+
+/// Everything that belongs to the samples, also by way of others, and how it does.
+async fn nodes(
     client: &Client,
-    owners: &[String],
-    check: fn(&Live) -> Readiness,
-) -> Result<Vec<(String, String)>, kube::Error>
-where
-    K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
-    K: Clone + std::fmt::Debug + DeserializeOwned + Serialize,
-{
-    let api: Api<K> = Api::namespaced(client.clone(), "default");
-    let owned =
-        |meta: &ObjectMeta| meta.owner_references.iter().flatten().any(|owner| owners.contains(&owner.name));
+    shown: &[Shown],
+    samples: &[(String, String)],
+) -> Result<Vec<(String, String)>, kube::Error> {
     let mut found = Vec::new();
-    for object in api.list(&ListParams::default()).await?.items.iter().filter(|object| owned(object.meta())) {
+    for kind in shown {
+        found.extend(objects(client, kind).await?);
+    }
+    let mut ours: HashSet<String> = HashSet::new();
+    let is_ours = |ours: &HashSet<String>, one: &Found| {
+        let owners = one.metadata.owner_references.iter().flatten();
+        samples.contains(&one.id) || owners.map(|owner| &owner.uid).any(|uid| ours.contains(uid))
+    };
+    // One step further from the samples each time.
+    loop {
+        let more: Vec<String> = found
+            .iter()
+            .filter(|one| is_ours(&ours, one))
+            .filter_map(|one| one.metadata.uid.clone())
+            .filter(|uid| !ours.contains(uid))
+            .collect();
+        if more.is_empty() {
+            break;
+        }
+        ours.extend(more);
+    }
+    let of_ours = found.iter().filter(|one| is_ours(&ours, one));
+    Ok(of_ours.map(|one| (format!("{} {}", one.id.0, one.id.1), one.state.clone())).collect())
+}
+
+async fn objects(client: &Client, shown: &Shown) -> Result<Vec<Found>, kube::Error> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(shown.group, shown.version, shown.kind));
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &resource);
+    let mut found = Vec::new();
+    for object in api.list(&ListParams::default()).await?.items {
+        let metadata = object.metadata.clone();
         let live: Live =
             serde_json::from_value(serde_json::to_value(object).map_err(kube::Error::SerdeError)?)
                 .map_err(kube::Error::SerdeError)?;
-        let state = match check(&live) {
+        let state = match (shown.check)(&live) {
             Readiness::Ready => "ready".to_owned(),
             Readiness::Waiting(why) => why,
             Readiness::Failed(why) => format!("failed: {why}"),
         };
-        found.push((format!("{} {}", K::kind(&()), live.metadata.name()), state));
+        found.push(Found { id: (shown.kind.to_owned(), live.metadata.name().to_owned()), metadata, state });
     }
     Ok(found)
 }
