@@ -73,6 +73,8 @@ enum Need {
     There,
     Ready,
     Perhaps,
+    /// Not even its kind.
+    Not,
 }
 
 /// What makes two owners share a watch.
@@ -89,6 +91,7 @@ enum Form {
     Digest,
     Values,
     Whole,
+    Observed,
 }
 
 impl Inputs {
@@ -132,6 +135,13 @@ impl Inputs {
         self.want::<K, Whole<K>>(None, name.as_ref(), Need::There, Form::Whole);
     }
 
+    /// An object as it is now, to be [looked at](Resolved::observed) when the plan is drawn: also one that the plan makes itself, and one
+    /// that others make of what the plan makes. Nothing waits for it, neither for the object nor for its kind; the plan is drawn again
+    /// whenever it changes, its status included.
+    pub fn observe<K: Kind>(&mut self, name: impl AsRef<str>) {
+        self.want::<K, Whole<K>>(None, name.as_ref(), Need::Not, Form::Observed);
+    }
+
     fn want<K: Kind, S: Shape + AsContent>(
         &mut self,
         namespace: Option<&str>,
@@ -144,13 +154,14 @@ impl Inputs {
         let namespace = namespace.or(home).filter(|_| resource.namespaced).map(Str::new);
         let key = ObjectKey::new(namespace, name);
         let id = id(&resource, &key, home);
+        let id = if form == Form::Observed { observed(&id) } else { id };
         if self.wanted.iter().any(|wanted| wanted.id == id && wanted.source.form == form) {
             return;
         }
         let opened = (resource.clone(), key.clone());
         let open = move |cache: &Cache, selection: &Selection| -> Box<dyn Source> {
             let reader: Reader<S> = cache.reader_of(&opened.0, selection);
-            Box::new(Opened { reader, key: opened.1.clone() })
+            Box::new(Opened { reader, key: opened.1.clone(), form })
         };
         self.wanted.push(Wanted {
             id,
@@ -227,6 +238,22 @@ impl Resolved {
         serde_json::from_value(content.as_ref()?.object()?.clone()).ok()
     }
 
+    /// An object that is [observed](Inputs::observe); `None` if it is not there, or not what its type says.
+    pub fn observed<K: Kind + DeserializeOwned>(&self, name: impl AsRef<str>) -> Option<K> {
+        let (_, content) = self.found_as::<K>(None, name.as_ref(), observed)?;
+        serde_json::from_value(content.as_ref()?.object()?.clone()).ok()
+    }
+
+    /// The same as far as its readiness goes, for the checks of [`readiness`](crate::readiness).
+    pub fn observed_live<K: Kind, T>(
+        &self,
+        name: impl AsRef<str>,
+        look: impl FnOnce(&Live) -> T,
+    ) -> Option<T> {
+        let (_, content) = self.found_as::<K>(None, name.as_ref(), observed)?;
+        content.as_ref().map(|content| look(content.live()))
+    }
+
     /// The same as far as its readiness goes, for the checks of [`readiness`](crate::readiness).
     pub fn live<K: Kind, T>(&self, name: impl AsRef<str>, look: impl FnOnce(&Live) -> T) -> Option<T> {
         let (_, content) = self.found::<K>(None, name.as_ref())?;
@@ -261,10 +288,19 @@ impl Resolved {
         namespace: Option<&str>,
         name: &str,
     ) -> Option<&(Planned, Option<Arc<dyn AsContent>>)> {
+        self.found_as::<K>(namespace, name, str::to_owned)
+    }
+
+    fn found_as<K: Kind>(
+        &self,
+        namespace: Option<&str>,
+        name: &str,
+        form: fn(&str) -> String,
+    ) -> Option<&(Planned, Option<Arc<dyn AsContent>>)> {
         let resource = ResourceType::of::<K>();
         let home = self.namespace.as_deref();
         let key = ObjectKey::new(namespace.or(home).filter(|_| resource.namespaced).map(Str::new), name);
-        let id = id(&resource, &key, home);
+        let id = form(&id(&resource, &key, home));
         let found = self.found.get(&id);
         if found.is_none() {
             let said =
@@ -273,6 +309,11 @@ impl Resolved {
         }
         found
     }
+}
+
+/// What an observed object is called in a plan, which may have the object itself under its own name.
+fn observed(id: &str) -> String {
+    format!("{id}, as it is")
 }
 
 /// One input, read.
@@ -294,6 +335,7 @@ trait Source: Send + Sync {
 struct Opened<S> {
     reader: Reader<S>,
     key: ObjectKey,
+    form: Form,
 }
 
 impl<S: Shape + AsContent> Source for Opened<S> {
@@ -306,13 +348,21 @@ impl<S: Shape + AsContent> Source for Opened<S> {
     }
 
     fn synced(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.reader.synced())
+        if self.form != Form::Observed {
+            return Box::pin(self.reader.synced());
+        }
+        // Of a kind that is not installed there is nothing to be seen, and nothing to wait for.
+        let mut state = self.reader.state();
+        Box::pin(async move {
+            let _ = state.wait_for(|state| !matches!(state, SyncState::Starting)).await;
+        })
     }
 
     fn subscribe(&self, wake: Box<dyn Fn() + Send + Sync>) -> Subscription {
+        // Who opened it reads it anyway; but nobody waited for the kind of what is only observed.
+        let listed = self.form == Form::Observed;
         self.reader.subscribe(move |change| {
-            // Who opened it reads it anyway.
-            if change.origin != Origin::InitialList {
+            if listed || change.origin != Origin::InitialList {
                 wake();
             }
         })
@@ -374,7 +424,7 @@ impl Registry {
         let opened = (resource.clone(), key.clone());
         let open: Open = Box::new(move |cache, selection| {
             let reader: Reader<Any> = cache.reader_of(&opened.0, selection);
-            Box::new(Opened { reader, key: opened.1.clone() })
+            Box::new(Opened { reader, key: opened.1.clone(), form: Form::Digest })
         });
         let followed = self.follow(owner, &source, &open);
         held.0.lock().insert(format!("in the way: {} {key}", resource.kind), Arc::clone(&followed));
@@ -450,6 +500,7 @@ fn given(wanted: &Wanted, content: Option<&dyn AsContent>, state: &SyncState) ->
                 Given::There(Content { id: wanted.id.clone(), digest: content.digest().as_bytes().to_vec() })
             }
         },
+        (None, _) if wanted.need == Need::Not => Given::NotNeeded,
         (None, SyncState::Synced) if wanted.need == Need::Perhaps => Given::NotNeeded,
         (None, SyncState::Synced) => {
             Given::Missing("it does not exist: create it, or change the reference to it".to_owned())

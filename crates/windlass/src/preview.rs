@@ -179,4 +179,51 @@ mod tests {
         assert_eq!(whole.objects[0].body()["data"]["key"], "eA==");
         assert_eq!(whole.objects[0].body()["metadata"]["labels"]["copied"], "yes");
     }
+
+    /// What it makes depends on how what it has made came out.
+    struct Looking;
+
+    impl Blueprint for Looking {
+        type Owner = Shop;
+        const NAME: &'static str = "looking";
+
+        fn kinds(&self, kinds: &mut Kinds) {
+            kinds.owns::<ConfigMap>().requires::<ConfigMap>();
+        }
+
+        fn inputs(&self, _: &Shop, inputs: &mut Inputs) {
+            inputs.observe::<ConfigMap>("made");
+        }
+
+        fn draw(&self, _: &Shop, given: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
+            let said = given.observed::<ConfigMap>("made").and_then(|made| made.data?.remove("answer"));
+            let known = given.observed_live::<ConfigMap, _>("made", |live| live.metadata.generation);
+            assert_eq!(said.is_some(), known.is_some());
+            plan.add(serde_json::from_value::<ConfigMap>(json!({"metadata": {"name": "made"}}))?);
+            match said {
+                Some(said) => {
+                    let next = json!({"metadata": {"name": "next"}, "data": {"answer": said}});
+                    plan.add(serde_json::from_value::<ConfigMap>(next)?);
+                }
+                None => {
+                    plan.pending::<ConfigMap>("next", "nobody has answered");
+                }
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_a_plan_makes_can_be_observed_and_is_not_waited_for() {
+        let mut shop = Shop::new("shop", ShopSpec { settings: "settings".into() });
+        shop.metadata.namespace = Some("home".into());
+        let before = sketch(&Looking, &shop, &[]).unwrap();
+        assert_eq!(before.objects.len(), 1);
+        let waiting = [("ConfigMap next".to_owned(), "nobody has answered".to_owned())];
+        assert_eq!(before.waiting, waiting);
+        let made = json!({"kind": "ConfigMap", "metadata": {"name": "made"}, "data": {"answer": "yes"}});
+        let after = sketch(&Looking, &shop, &[made]).unwrap();
+        assert!(after.waiting.is_empty());
+        assert_eq!(after.objects[1].body()["data"]["answer"], "yes");
+    }
 }

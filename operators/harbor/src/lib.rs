@@ -1,11 +1,12 @@
 //! Runs Harbor on Kubernetes.
 //!
 //! Read [`api`] first (what a user writes), then [`catalogue`] (what each release of Harbor is made of) and [`config`] (the files it
-//! reads), then [`components`]: one file each, from a spec to what runs, and [`harbor`], which makes a Harbor of them. [`workload`] is what
+//! reads), then [`components`]: one file each, from a spec to what runs, [`harbor`], which makes a Harbor of them, and [`cluster`], which gives it what it needs. [`workload`] is what
 //! components share, [`versions`] judges versions at admission, [`settings`] is how all of it is configured. This file puts them together.
 
 pub mod api;
 pub mod catalogue;
+pub mod cluster;
 pub mod components;
 pub mod config;
 pub mod harbor;
@@ -20,6 +21,7 @@ use windlass_operator::Operator;
 
 use crate::api::children::Parent as _;
 use crate::api::{Harbor, conversion, validation};
+use crate::cluster::HarborClusterBlueprint;
 use crate::harbor::HarborBlueprint;
 use crate::settings::HarborSettings;
 use crate::versions::ByCatalogue;
@@ -39,7 +41,7 @@ pub fn operator_with(settings: &HarborSettings) -> Operator {
     let operator = with_kinds(operator)
         .part(conversion::converters)
         .part(move |setup| validation::validators(setup, &ByCatalogue, &unjudged));
-    with_harbor(components::with_components(operator, settings), settings)
+    with_cluster(with_harbor(components::with_components(operator, settings), settings), settings)
 }
 
 fn with_harbor(operator: Operator, settings: &HarborSettings) -> Operator {
@@ -47,6 +49,14 @@ fn with_harbor(operator: Operator, settings: &HarborSettings) -> Operator {
         return operator;
     }
     let blueprint = HarborBlueprint::new(settings.clone());
+    components::with_blueprint(operator, blueprint, &Arc::new(settings.clone()))
+}
+
+fn with_cluster(operator: Operator, settings: &HarborSettings) -> Operator {
+    if !settings.runs(HarborClusterBlueprint::CONTROLLER) {
+        return operator;
+    }
+    let blueprint = HarborClusterBlueprint::new(settings.clone());
     components::with_blueprint(operator, blueprint, &Arc::new(settings.clone()))
 }
 

@@ -1,0 +1,369 @@
+//! What a HarborCluster is made of, and what waits for what: cache, database and storage, then the Harbor that uses them.
+
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret, Service};
+use k8s_openapi::api::networking::v1::Ingress;
+use serde_json::Value;
+use windlass::live::Live;
+use windlass::{Blueprint, DrawError, Inputs, Kinds, Plan, Readiness, Resolved, Seen, readiness};
+
+use crate::api::driver::{ImageChartStorage, StorageRedirect};
+use crate::api::harborcluster::{CacheKind, ClusterStorage, DatabaseKind, StorageKind};
+use crate::api::postgres::HarborDatabase;
+use crate::api::redis::RedisHost;
+use crate::api::{Harbor, HarborCluster};
+use crate::settings::HarborSettings;
+
+use super::delegated::{Postgresql, RedisFailover, Tenant};
+use super::{Part, Site, built_in, child, delegated, status};
+
+/// The plan of a HarborCluster.
+#[derive(Clone, Debug, Default)]
+pub struct HarborClusterBlueprint {
+    settings: HarborSettings,
+}
+
+impl HarborClusterBlueprint {
+    /// The word for its controller, in settings.
+    pub const CONTROLLER: &'static str = "harborcluster";
+
+    /// With what an administrator has decided.
+    pub fn new(settings: HarborSettings) -> Self {
+        Self { settings }
+    }
+}
+
+impl Blueprint for HarborClusterBlueprint {
+    type Owner = HarborCluster;
+    const NAME: &'static str = "harborcluster.goharbor.io";
+    const FINALIZES: bool = false; // what must stay has no owner, and the rest may go in any order
+
+    fn kinds(&self, kinds: &mut Kinds) {
+        kinds.owns::<Harbor>().owns::<Secret>();
+        kinds.owns::<StatefulSet>().owns::<Service>().owns::<PersistentVolumeClaim>();
+        kinds
+            .owns_if_installed::<RedisFailover>()
+            .owns_if_installed::<Postgresql>()
+            .owns_if_installed::<Tenant>();
+        kinds.owns::<Job>().owns::<Ingress>();
+        kinds.requires::<StatefulSet>().requires::<Deployment>().requires::<Secret>();
+        kinds.requires::<Postgresql>().requires::<Tenant>();
+    }
+
+    fn inputs(&self, cluster: &HarborCluster, inputs: &mut Inputs) {
+        let site = Site::of(cluster, &self.settings);
+        let spec = &cluster.spec;
+        if spec.cache.as_ref().is_some_and(|cache| cache.kind == CacheKind::RedisFailover) {
+            delegated::redis_inputs(&site.names.cache(), inputs);
+        }
+        if spec.database.as_ref().is_some_and(|database| database.kind == DatabaseKind::Zalando) {
+            delegated::postgres_inputs(&site, inputs);
+        }
+        if spec.storage.as_ref().is_some_and(|storage| storage.kind == StorageKind::MinIo) {
+            delegated::minio_inputs(&site, inputs);
+        }
+    }
+
+    fn draw(&self, cluster: &HarborCluster, given: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
+        let site = Site::of(cluster, &self.settings);
+        let cache = cache(&site, given, plan)?;
+        let database = database(&site, given, plan)?;
+        let storage = storage(&site, given, plan)?;
+        let harbor = match (cache.told, database.told, storage.told) {
+            (Ok(redis), Ok(postgres), Ok(store)) => plan.add(child::harbor(&site, redis, postgres, store)),
+            (Err(why), ..) | (_, Err(why), _) | (.., Err(why)) => {
+                plan.pending::<Harbor>(site.names.harbor(), why)
+            }
+        };
+        harbor
+            .ready_when(|live: &Live| match live.status.condition("Ready") {
+                Some(_) => readiness::by_conditions(live),
+                None => Readiness::waiting("its controller has not seen it yet"),
+            })
+            .after(cache.needs)
+            .after(database.needs)
+            .after(storage.needs);
+        Ok(())
+    }
+
+    fn status(&self, cluster: &HarborCluster, seen: &Seen<'_>) -> Option<Value> {
+        Some(status::of(cluster, seen))
+    }
+}
+
+fn lacks(field: &str) -> DrawError {
+    DrawError::new(format!("spec.{field} is missing: say which it is"))
+}
+
+fn cache(site: &Site<'_>, given: &Resolved, plan: &mut Plan) -> Result<Part<RedisHost>, DrawError> {
+    let cache = site.cluster.spec.cache.as_ref().ok_or_else(|| lacks("cache"))?;
+    match cache.kind {
+        CacheKind::Redis => {
+            Ok(Part::external(cache.spec.redis.clone().ok_or_else(|| lacks("cache.spec.redis"))?))
+        }
+        CacheKind::RedisFailover => delegated::cache(site, given, plan),
+        CacheKind::BuiltIn => built_in::cache(site, plan),
+    }
+}
+
+fn database(site: &Site<'_>, given: &Resolved, plan: &mut Plan) -> Result<Part<HarborDatabase>, DrawError> {
+    let database = site.cluster.spec.database.as_ref().ok_or_else(|| lacks("database"))?;
+    match database.kind {
+        DatabaseKind::PostgreSql => {
+            let postgres = database.spec.postgresql.clone();
+            Ok(Part::external(postgres.ok_or_else(|| lacks("database.spec.postgresql"))?))
+        }
+        DatabaseKind::Zalando => delegated::database(site, given, plan),
+        DatabaseKind::BuiltIn => built_in::database(site, plan),
+    }
+}
+
+fn storage(site: &Site<'_>, given: &Resolved, plan: &mut Plan) -> Result<Part<ImageChartStorage>, DrawError> {
+    let storage = site.cluster.spec.storage.as_ref().ok_or_else(|| lacks("storage"))?;
+    match storage.kind {
+        StorageKind::MinIo => delegated::storage(site, given, plan),
+        StorageKind::BuiltIn => built_in::storage(site, plan),
+        _ => Ok(Part::external(external_storage(storage)?)),
+    }
+}
+
+/// The store that a user has: only what belongs to its kind counts.
+fn external_storage(storage: &ClusterStorage) -> Result<ImageChartStorage, DrawError> {
+    let (kind, spec) = (storage.kind, &storage.spec);
+    let redirect = spec.redirect.as_ref().map(|redirect| StorageRedirect { disable: !redirect.enable });
+    let of = |wanted: StorageKind| kind == wanted;
+    let store = ImageChartStorage {
+        redirect,
+        filesystem: spec.file_system.clone().filter(|_| of(StorageKind::FileSystem)),
+        s3: spec.s3.clone().filter(|_| of(StorageKind::S3)),
+        swift: spec.swift.clone().filter(|_| of(StorageKind::Swift)),
+        azure: spec.azure.clone().filter(|_| of(StorageKind::Azure)),
+        gcs: spec.gcs.clone().filter(|_| of(StorageKind::Gcs)),
+        oss: spec.oss.clone().filter(|_| of(StorageKind::Oss)),
+    };
+    match store.store() {
+        Some(_) => Ok(store),
+        None => Err(lacks(&format!("storage.spec.{}", kind.field()))),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod samples {
+    use super::*;
+    use serde_json::json;
+
+    /// A HarborCluster with these parts.
+    pub(crate) fn cluster(cache: Value, database: Value, storage: Value) -> HarborCluster {
+        let object = json!({
+            "apiVersion": "goharbor.io/v1beta1", "kind": "HarborCluster",
+            "metadata": {"name": "sample", "namespace": "registry"},
+            "spec": {
+                "externalURL": "https://harbor.example.com",
+                "harborAdminPasswordRef": "admin",
+                "version": "2.15.2",
+                "expose": {"core": {"ingress": {"host": "harbor.example.com"}, "tls": {"certificateRef": "public"}}},
+                "portal": {},
+                "cache": cache, "database": database, "storage": storage,
+            },
+        });
+        serde_json::from_value(object).unwrap()
+    }
+
+    /// One whose parts others look after.
+    pub(crate) fn external() -> HarborCluster {
+        cluster(
+            json!({"kind": "Redis", "spec": {"redis": {"host": "redis", "passwordRef": "redis"}}}),
+            json!({"kind": "PostgreSQL", "spec": {"postgresql": {
+                "hosts": [{"host": "db"}], "username": "harbor", "passwordRef": "db", "sslMode": "disable"}}}),
+            json!({"kind": "S3", "spec": {
+                "s3": {"region": "here", "bucket": "images", "accesskey": "key", "secretkeyRef": "s3", "certificateRef": "s3-ca"},
+                "redirect": {"enable": false},
+                "fileSystem": {"registryPersistentVolume": {"claimName": "ignored"}}}}),
+        )
+    }
+
+    /// One whose parts we run.
+    pub(crate) fn built_in() -> HarborCluster {
+        cluster(
+            json!({"kind": "BuiltIn", "spec": {}}),
+            json!({"kind": "BuiltIn", "spec": {"builtIn": {"storage": "20Gi", "storageClassName": "fast",
+                "resources": {"requests": {"memory": "1Gi"}}}}}),
+            json!({"kind": "BuiltIn", "spec": {"builtIn": {"storage": "100Gi"}}}),
+        )
+    }
+
+    /// One whose parts other operators run.
+    pub(crate) fn delegated() -> HarborCluster {
+        cluster(
+            json!({"kind": "RedisFailover", "spec": {"redisFailover": {"server": {"replicas": 2, "storage": "5Gi"}}}}),
+            json!({"kind": "Zlando/PostgreSQL", "spec": {"zlandoPostgreSql": {"replicas": 2, "storage": "5Gi",
+                "resources": {"limits": {"cpu": "1"}}}}}),
+            json!({"kind": "MinIO", "spec": {"minIO": {"replicas": 2, "volumesPerServer": 2,
+                "redirect": {"enable": true, "expose": {"ingress": {"host": "minio.example.com"}, "tls": {"certificateRef": "public"}}}}}}),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::samples::{built_in, delegated, external};
+    use super::*;
+    use serde_json::json;
+
+    fn plan(cluster: &HarborCluster) -> String {
+        windlass::preview(&HarborClusterBlueprint::default(), cluster).unwrap().text().to_string()
+    }
+
+    fn objects(cluster: &HarborCluster, there: &[Value]) -> String {
+        let sketch = windlass::sketch(&HarborClusterBlueprint::default(), cluster, there).unwrap();
+        let each = |object: &windlass::Desired| serde_json::to_string_pretty(object.body()).unwrap();
+        let waiting = sketch.waiting.iter().map(|(id, why)| format!("waiting for {id}: {why}"));
+        sketch.objects.iter().map(each).chain(waiting).collect::<Vec<_>>().join("\n---\n")
+    }
+
+    #[test]
+    fn an_external_part_is_told_as_it_is_given() {
+        insta::assert_snapshot!("plan_external", plan(&external()));
+        insta::assert_snapshot!("objects_external", objects(&external(), &[]));
+    }
+
+    #[test]
+    fn a_built_in_part_is_a_server_with_a_volume_and_a_password() {
+        insta::assert_snapshot!("plan_built_in", plan(&built_in()));
+        insta::assert_snapshot!("objects_built_in", objects(&built_in(), &[]));
+    }
+
+    #[test]
+    fn a_delegated_part_is_what_its_operator_is_asked_for() {
+        insta::assert_snapshot!("plan_delegated", plan(&delegated()));
+        let secret =
+            |name: &str, data: Value| json!({"kind": "Secret", "metadata": {"name": name}, "data": data});
+        let there = [
+            secret("harbor.postgresql-registry-sample.credentials", json!({"password": "cGFzc3dvcmQ="})),
+            secret("minio-sample-creds", json!({"accesskey": "YWNjZXNz", "secretkey": "c2VjcmV0"})),
+        ];
+        insta::assert_snapshot!("objects_delegated", objects(&delegated(), &there));
+        let waiting = objects(&delegated(), &[]);
+        let neither = "waiting for Secret sample-database-password: Zalando's operator has made neither Secret \
+             harbor.postgresql-registry-sample.credentials nor Secret \
+             harbor.postgresql-registry-sample.credentials.postgresql.acid.zalan.do yet";
+        assert!(waiting.contains(neither), "{waiting}");
+    }
+
+    #[test]
+    fn a15_no_password_is_outside_of_a_secret() {
+        let there =
+            [json!({"kind": "Secret", "metadata": {"name": "harbor.postgresql-registry-sample.credentials"},
+            "data": {"password": "aHVudGVyMg=="}})];
+        let sketch = windlass::sketch(&HarborClusterBlueprint::default(), &delegated(), &there).unwrap();
+        let with: Vec<&Value> = sketch
+            .objects
+            .iter()
+            .map(windlass::Desired::body)
+            .filter(|body| body.to_string().contains("aHVudGVyMg==") || body.to_string().contains("hunter2"))
+            .collect();
+        assert_eq!(with.len(), 1);
+        assert_eq!(with[0]["kind"], "Secret");
+    }
+
+    #[test]
+    fn data_and_its_passwords_are_kept_unless_the_cluster_says_otherwise() {
+        let kept = |cluster: &HarborCluster| -> Vec<String> {
+            let plan = plan(cluster);
+            let retained = plan.lines().filter(|line| line.contains("retained"));
+            let name = |line: &str| {
+                let node = line.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
+                node.split(": ").next().unwrap_or_default().to_owned()
+            };
+            let mut all: Vec<String> = retained.map(name).collect();
+            all.sort();
+            all.dedup();
+            all
+        };
+        let built = [
+            "PersistentVolumeClaim sample-database",
+            "PersistentVolumeClaim sample-redis",
+            "PersistentVolumeClaim sample-registry",
+            "Secret sample-database-password",
+            "Secret sample-redis",
+        ];
+        assert_eq!(kept(&built_in()), built);
+        let delegated_parts = [
+            "Secret minio-sample-creds",
+            "Secret sample-redis",
+            "Tenant minio-sample",
+            "postgresql postgresql-registry-sample",
+        ];
+        assert_eq!(kept(&delegated()), delegated_parts);
+        for mut cluster in [built_in(), delegated()] {
+            cluster.spec.common.deletion_policy = Some(crate::api::harbor::DeletionPolicy::Delete);
+            assert!(kept(&cluster).is_empty());
+        }
+    }
+
+    #[test]
+    fn images_come_from_where_the_spec_or_the_administrator_says() {
+        let images = |cluster: &HarborCluster| -> Vec<String> {
+            let text = objects(cluster, &[]);
+            let of =
+                text.lines().filter(|line| line.contains("\"image\":") || line.contains("\"dockerImage\":"));
+            of.map(|line| line.split('"').nth(3).unwrap_or_default().to_owned()).collect()
+        };
+        let mut cluster = delegated();
+        cluster.spec.common.image_source =
+            serde_json::from_value(json!({"repository": "mirror.example/x"})).unwrap();
+        assert!(
+            images(&cluster).iter().all(|image| image.starts_with("mirror.example/x/")),
+            "{:?}",
+            images(&cluster)
+        );
+        let mut cluster = built_in();
+        cluster.spec.common.version = "2.6.2".into();
+        assert!(
+            images(&cluster).contains(&"goharbor/redis-photon:v2.6.2".to_owned()),
+            "{:?}",
+            images(&cluster)
+        );
+    }
+
+    #[test]
+    fn a_step_that_is_not_allowed_does_not_reach_the_database() {
+        let mut cluster = built_in();
+        cluster.status = serde_json::from_value(json!({"version": "2.10.3"})).unwrap();
+        let error = windlass::preview(&HarborClusterBlueprint::default(), &cluster).unwrap_err().to_string();
+        assert!(error.contains("2.10.3") && error.contains("2.15.2"), "{error}");
+    }
+
+    #[test]
+    fn drawing_twice_gives_the_same() {
+        for cluster in [external(), built_in(), delegated()] {
+            assert_eq!(objects(&cluster, &[]), objects(&cluster, &[]));
+        }
+    }
+
+    #[test]
+    fn a_cluster_of_the_older_version_without_a_cache_says_what_is_missing() {
+        let mut cluster = external();
+        cluster.spec.cache = None;
+        let error = windlass::preview(&HarborClusterBlueprint::default(), &cluster).unwrap_err().to_string();
+        assert_eq!(error, "spec.cache is missing: say which it is");
+    }
+
+    #[test]
+    fn b17_the_class_and_the_wish_for_policies_reach_the_harbor() {
+        let mut cluster = external();
+        let class: std::collections::BTreeMap<String, String> = [
+            ("goharbor.io/harbor-class".to_owned(), "blue".to_owned()),
+            ("goharbor.io/network-policies".to_owned(), "true".to_owned()),
+            ("other".to_owned(), "x".to_owned()),
+        ]
+        .into();
+        cluster.metadata.annotations = Some(class);
+        let sketch = windlass::sketch(&HarborClusterBlueprint::default(), &cluster, &[]).unwrap();
+        let annotations = &sketch.objects[0].body()["metadata"]["annotations"];
+        assert_eq!(annotations["goharbor.io/harbor-class"], "blue");
+        assert_eq!(annotations["goharbor.io/network-policies"], "true");
+        assert_eq!(annotations.get("other"), None);
+    }
+}

@@ -1,0 +1,158 @@
+//! One server with a volume: a StatefulSet of one pod, its Services, and the claim.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{ResourceRequirements, Service};
+use serde_json::{Value, json};
+use windlass::naming::{self, name};
+use windlass::{DrawError, Plan, Planned};
+
+use crate::api::embedded::Embedded;
+use crate::cluster::{Image, Site};
+use crate::workload::at_field;
+
+/// The user and group that Harbor's images of servers run as.
+const USER: i64 = 999;
+
+/// A server.
+pub(super) struct Server<'s> {
+    /// What its objects are called.
+    pub(super) name: String,
+    /// What it is, in labels: `database`.
+    pub(super) part: &'static str,
+    /// What it runs.
+    pub(super) image: Image,
+    /// Its command, where that is not the image's.
+    pub(super) command: Option<Vec<String>>,
+    /// Its environment.
+    pub(super) env: Vec<Value>,
+    /// Its port, which has the name of the part.
+    pub(super) port: u16,
+    /// Where the volume is.
+    pub(super) data: &'static str,
+    /// Where files are that are nobody's, in memory, and how large they get.
+    pub(super) scratch: Vec<(&'static str, &'static str)>,
+    /// Whether it lives, as a probe's handler.
+    pub(super) lives: Value,
+    /// Whether it can serve, as a probe's handler.
+    pub(super) serves: Value,
+    /// How many times ten seconds it may take to start.
+    pub(super) patience: i32,
+    /// A command that is run before, with the same image.
+    pub(super) before: Option<Vec<String>>,
+    /// CPU and memory.
+    pub(super) resources: Option<&'s Embedded<ResourceRequirements>>,
+    /// The field of the spec, for messages.
+    pub(super) field: &'static str,
+}
+
+impl Server<'_> {
+    /// Plans it, with what must come before it. The last is the server itself.
+    pub(super) fn plan(
+        self,
+        site: &Site<'_>,
+        before: &[Planned],
+        plan: &mut Plan,
+    ) -> Result<Vec<Planned>, DrawError> {
+        let selector = json!({
+            format!("{}.goharbor.io/name", self.part): self.name,
+            format!("{}.goharbor.io/namespace", self.part): site.names.namespace(),
+        });
+        let headless = name([&*self.name, "headless"], naming::LABEL);
+        let port = json!({"name": self.part, "port": self.port, "targetPort": self.part, "protocol": "TCP"});
+        let service = |name: &str, more: Value| -> Result<Service, DrawError> {
+            let mut spec = json!({"selector": selector, "ports": [port]});
+            if let (Some(spec), Value::Object(more)) = (spec.as_object_mut(), more) {
+                spec.extend(more);
+            }
+            Ok(serde_json::from_value(json!({"metadata": site.metadata(name), "spec": spec}))?)
+        };
+        // The pod has a name of its own also while it is not ready.
+        let own = json!({"clusterIP": "None", "publishNotReadyAddresses": true});
+        let own = plan.add(service(&headless, own)?);
+        let shared = plan.add(service(&self.name, json!({}))?);
+        let mut metadata = site.metadata(&self.name);
+        metadata
+            .labels
+            .get_or_insert_default()
+            .extend([("app.kubernetes.io/part-of".to_owned(), "harbor".to_owned())]);
+        let set = json!({
+            "metadata": metadata,
+            "spec": {
+                "replicas": 1,
+                "serviceName": headless,
+                "selector": {"matchLabels": selector},
+                "template": {"metadata": {"labels": selector}, "spec": self.pod()?},
+            },
+        });
+        let set: StatefulSet = serde_json::from_value(set)?;
+        let server = plan.add(set).after(before).after([&own]);
+        Ok(vec![own, shared, server])
+    }
+
+    fn pod(&self) -> Result<Value, DrawError> {
+        let resources = match self.resources {
+            Some(given) => json!(given.typed().map_err(|error| at_field(self.field, &error))?),
+            None => Value::Null,
+        };
+        let probe = |handler: &Value, failures: i32| {
+            let mut probe = json!({"periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": failures});
+            if let (Some(probe), Some(handler)) = (probe.as_object_mut(), handler.as_object()) {
+                probe.extend(handler.clone());
+            }
+            probe
+        };
+        let confined = json!({"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}});
+        let mut mounts = vec![json!({"name": "data", "mountPath": self.data})];
+        let mut volumes = vec![json!({"name": "data", "persistentVolumeClaim": {"claimName": self.name}})];
+        for (at, (path, size)) in self.scratch.iter().enumerate() {
+            mounts.push(json!({"name": format!("scratch-{at}"), "mountPath": path}));
+            let memory = json!({"medium": "Memory", "sizeLimit": size});
+            volumes.push(json!({"name": format!("scratch-{at}"), "emptyDir": memory}));
+        }
+        let container = json!({
+            "name": self.part,
+            "image": self.image.reference,
+            "imagePullPolicy": self.image.policy,
+            "command": self.command,
+            "env": self.env,
+            "ports": [{"name": self.part, "containerPort": self.port}],
+            "volumeMounts": mounts,
+            "startupProbe": probe(&self.lives, self.patience),
+            "livenessProbe": probe(&self.lives, 3),
+            "readinessProbe": probe(&self.serves, 2),
+            "resources": resources,
+            "securityContext": confined,
+        });
+        let before = self.before.as_ref().map(|command| {
+            json!([{
+                "name": "prepare",
+                "image": self.image.reference,
+                "imagePullPolicy": self.image.policy,
+                "command": command,
+                "volumeMounts": [{"name": "data", "mountPath": self.data}],
+                "securityContext": confined,
+            }])
+        });
+        Ok(json!({
+            "initContainers": before,
+            "containers": [container],
+            "volumes": volumes,
+            "enableServiceLinks": false,
+            "automountServiceAccountToken": false,
+            // A database that writes its memory to disk is not to be hurried.
+            "terminationGracePeriodSeconds": 120,
+            "imagePullSecrets": self.image.secrets(),
+            "securityContext": {
+                "runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER,
+                // PostgreSQL refuses data that others of its group may write: a volume that is right is left as it is.
+                "fsGroupChangePolicy": "OnRootMismatch",
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+        }))
+    }
+}
+
+/// A variable of the environment that is a value of a Secret.
+pub(super) fn secret_env(variable: &str, secret: &str, key: &str) -> Value {
+    json!({"name": variable, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}})
+}

@@ -1,0 +1,16 @@
+//! Parts that other operators run: Redis by that of RedisFailovers, PostgreSQL by Zalando's, MinIO by its own.
+//!
+//! Promises: their objects are named and filled as they always were; one of a kind that is not installed is waited for, and goes on when
+//! it is; a part is ready when what runs is healthy, and not because its object is there. Databases and tenants outlive the HarborCluster,
+//! since their operators would take the data with them.
+
+mod ingress;
+mod kinds;
+mod minio;
+mod postgres;
+mod redis;
+
+pub use kinds::{Postgresql, RedisFailover, Tenant};
+pub use minio::{inputs as minio_inputs, storage};
+pub use postgres::{database, inputs as postgres_inputs};
+pub use redis::{cache, inputs as redis_inputs};

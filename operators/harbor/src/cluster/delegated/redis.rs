@@ -1,0 +1,117 @@
+//! Redis with Sentinels, run by the operator of RedisFailovers.
+//!
+//! A RedisFailover says nothing of itself: it is healthy when the StatefulSet of its servers and the Deployment of its Sentinels are.
+
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use serde_json::{Value, json};
+use windlass::{DrawError, Inputs, Plan, Readiness, Resolved, readiness};
+
+use crate::api::redis::RedisHost;
+use crate::catalogue::Delegated;
+use crate::cluster::{Part, Site, password};
+use crate::workload::at_field;
+
+use super::kinds::{RedisFailover, RedisFailoverSpec, fields};
+
+const SENTINEL_PORT: i32 = 26379;
+/// What the Sentinels call the server that leads.
+const MASTER: &str = "mymaster";
+/// How many of each, where nothing is said.
+const REPLICAS: i64 = 3;
+/// The same password as Harbor's components and the other operator look for it.
+const KEYS: [&str; 2] = ["redis-password", "password"];
+
+fn servers(name: &str) -> String {
+    format!("rfr-{name}")
+}
+
+fn sentinels(name: &str) -> String {
+    format!("rfs-{name}")
+}
+
+/// What is looked at to know whether it is healthy.
+pub fn inputs(name: &str, inputs: &mut Inputs) {
+    inputs.observe::<StatefulSet>(servers(name));
+    inputs.observe::<Deployment>(sentinels(name));
+}
+
+/// Plans a RedisFailover.
+pub fn cache(site: &Site<'_>, given: &Resolved, plan: &mut Plan) -> Result<Part<RedisHost>, DrawError> {
+    let spec = site.cluster.spec.cache.as_ref().and_then(|cache| cache.spec.redis_failover.clone());
+    let spec = spec.unwrap_or_default();
+    let name = site.names.cache();
+    let secret = password::plan(site, &name, &KEYS, plan);
+    let image =
+        site.image(&spec.image, |repository, suffix| Delegated::Redis.image_reference(repository, suffix));
+    let server = spec.server.as_ref();
+    let resources = match server.and_then(|server| server.resources.as_ref()) {
+        Some(resources) => {
+            json!(
+                resources
+                    .typed()
+                    .map_err(|error| at_field("spec.cache.spec.redisFailover.server.resources", &error))?
+            )
+        }
+        None => json!({}),
+    };
+    let size = server.and_then(|server| server.storage.as_deref()).unwrap_or("1Gi");
+    let account = server.and_then(|server| server.service_account_name.as_deref());
+    let pod = |replicas: Option<i64>| {
+        let replicas = replicas.filter(|replicas| *replicas > 0).unwrap_or(REPLICAS);
+        let all = json!({
+            "replicas": replicas,
+            "resources": resources,
+            "image": image.reference,
+            "imagePullPolicy": image.policy,
+            "imagePullSecrets": image.secrets(),
+            "serviceAccountName": account,
+        });
+        Value::Object(fields(all))
+    };
+    let mut redis = pod(server.map(|server| server.replicas));
+    redis["storage"] = json!({
+        "keepAfterDeletion": true,
+        "persistentVolumeClaim": {
+            "metadata": {"name": site.names.label()},
+            "spec": fields(json!({
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": server.and_then(|server| server.storage_class_name.as_deref()),
+                "resources": {"requests": {"storage": size}},
+            })),
+        },
+    });
+    let sentinel = pod(spec.sentinel.as_ref().map(|sentinel| sentinel.replicas));
+    let all = fields(json!({"redis": redis, "sentinel": sentinel, "auth": {"secretPath": name}}));
+    let mut failover = RedisFailover::new(&name, RedisFailoverSpec { fields: all });
+    failover.metadata = site.metadata(&name);
+    let health = health(&name, given);
+    let failover = plan.add(failover).ready_when(move |_| health.clone()).after([&secret]);
+    let told = RedisHost {
+        host: sentinels(&name),
+        port: Some(SENTINEL_PORT),
+        sentinel_master_set: Some(MASTER.to_owned()),
+        password_ref: Some(name),
+        certificate_ref: None,
+    };
+    Ok(Part { told: Ok(told), needs: vec![secret, failover] })
+}
+
+fn health(name: &str, given: &Resolved) -> Readiness {
+    let servers =
+        (servers(name), given.observed_live::<StatefulSet, _>(servers(name), readiness::stateful_set));
+    let sentinels =
+        (sentinels(name), given.observed_live::<Deployment, _>(sentinels(name), readiness::deployment));
+    for (kind, (name, found)) in [("StatefulSet", servers), ("Deployment", sentinels)] {
+        match found {
+            Some(Readiness::Ready) => {}
+            Some(Readiness::Waiting(why)) => return Readiness::Waiting(format!("its {kind} {name}: {why}")),
+            Some(Readiness::Failed(why)) => return Readiness::Failed(format!("its {kind} {name}: {why}")),
+            None => {
+                return Readiness::waiting(format!(
+                    "its operator has not made {kind} {name} yet: see the logs of the Redis operator if it does not come"
+                ));
+            }
+        }
+    }
+    Readiness::Ready
+}

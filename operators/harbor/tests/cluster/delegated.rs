@@ -1,0 +1,216 @@
+//! With a cache, a database and a storage that other operators run; the test plays their part.
+
+use anyhow::Result;
+use harbor_operator::api::{Harbor, HarborCluster};
+use harbor_operator::cluster::delegated::{Postgresql, RedisFailover, Tenant};
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::networking::v1::Ingress;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::ResourceExt as _;
+use kube::api::{ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use windlass_testenv::{Options, TestEnv, or_not_run};
+
+use crate::sample::{delegated, for_each, healthy, operator, print, said, word};
+use crate::world::{World, settled};
+
+/// The most requests that a HarborCluster with all there is may cost until it is healthy, events apart.
+const BUDGET: usize = 150;
+/// The part of it that is for objects and for following what they need. How often a status is written depends on how long things take.
+const WITHOUT_STATUS: usize = 118;
+
+fn definition(
+    group: &str,
+    version: &str,
+    kind: &str,
+    plural: &str,
+    status: bool,
+) -> CustomResourceDefinition {
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let subresources = if status { json!({"status": {}}) } else { json!({}) };
+    serde_json::from_value(json!({
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase(), "listKind": format!("{kind}List")},
+            "versions": [{
+                "name": version, "served": true, "storage": true, "subresources": subresources,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": open, "status": open}}},
+            }],
+        },
+    }))
+    .unwrap()
+}
+
+/// The kinds of the other operators, as small as can be.
+fn definitions() -> Vec<CustomResourceDefinition> {
+    vec![
+        definition("databases.spotahome.com", "v1", "RedisFailover", "redisfailovers", false),
+        definition("acid.zalan.do", "v1", "postgresql", "postgresqls", true),
+        definition("minio.min.io", "v2", "Tenant", "tenants", true),
+    ]
+}
+
+/// What the operator of RedisFailovers makes.
+async fn play_redis(world: &World) -> Result<()> {
+    world.see("sample-redis", "asked for", |_: &RedisFailover| true).await?;
+    let labels = |name: &str| json!({"app": name});
+    let workload = |name: &str| {
+        json!({
+            "metadata": {"name": name},
+            "spec": {
+                "replicas": 1, "serviceName": name, "selector": {"matchLabels": labels(name)},
+                "template": {"metadata": {"labels": labels(name)}, "spec": {"containers": [{"name": "redis", "image": "redis"}]}},
+            },
+        })
+    };
+    world.put::<StatefulSet>(workload("rfr-sample-redis")).await?;
+    let mut sentinels = workload("rfs-sample-redis");
+    sentinels["spec"].as_object_mut().unwrap().remove("serviceName");
+    world.put::<Deployment>(sentinels).await?;
+    Ok(())
+}
+
+/// What Zalando's operator makes and says.
+async fn play_postgres(world: &World) -> Result<String> {
+    let name = format!("postgresql-{}-sample", world.namespace.name());
+    world.see(&name, "asked for", |_: &Postgresql| true).await?;
+    let secret = json!({"metadata": {"name": format!("harbor.{name}.credentials")}, "stringData": {"username": "harbor", "password": "first"}});
+    world.put::<Secret>(secret).await?;
+    say::<Postgresql>(world, &name, json!({"PostgresClusterStatus": "Running"})).await?;
+    Ok(name)
+}
+
+/// What MinIO's operator says.
+async fn play_minio(world: &World) -> Result<()> {
+    world.see("minio-sample", "asked for", |_: &Tenant| true).await?;
+    let pools = json!([{"ssName": "minio-sample-zone-harbor", "state": "PoolInitialized"}]);
+    let status = json!({"currentState": "Initialized", "availableReplicas": 2, "pools": pools});
+    say::<Tenant>(world, "minio-sample", status).await
+}
+
+async fn say<K: crate::world::Kind>(world: &World, name: &str, status: Value) -> Result<()> {
+    let patch = json!({"status": status});
+    world.namespace.api::<K>().patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_kind_that_is_missing_is_waited_for_and_then_all_goes_on() -> Result<()> {
+    // Nobody else may have installed these kinds.
+    let env = or_not_run!(TestEnv::private(Options::private()).await);
+    let world = World::new(env.clone(), "delegated").await?;
+    let running = operator(&world).await?;
+    world.put::<HarborCluster>(delegated()).await?;
+    let waiting = world
+        .see("sample", "waiting for the kinds", |cluster: &HarborCluster| {
+            ["CacheReady", "DatabaseReady", "StorageReady"]
+                .iter()
+                .all(|part| said(cluster, part).0 == "Unknown")
+        })
+        .await?;
+    assert_eq!(word(&waiting), "provisioning");
+    assert_eq!(said(&waiting, "Failed").0, "False", "to wait is not to fail");
+    for (part, kind) in
+        [("CacheReady", "RedisFailover"), ("DatabaseReady", "postgresql"), ("StorageReady", "Tenant")]
+    {
+        let (_, message) = said(&waiting, part);
+        assert!(message.contains(kind), "{part}: {message}");
+    }
+    assert!(world.namespace.api::<Harbor>().get_opt("sample-harbor").await?.is_none());
+
+    world.env.install_crds(&definitions()).await?;
+    play_redis(&world).await?;
+    play_postgres(&world).await?;
+    play_minio(&world).await?;
+    healthy(&world).await?;
+    world.end(running).await
+}
+
+#[tokio::test]
+async fn a_full_stack_is_healthy_on_real_health_within_its_budget_and_then_costs_nothing() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    env.install_crds(&definitions()).await?;
+    let world = World::new(env, "full").await?;
+    let running = operator(&world).await?;
+    settled(&running).await?;
+    let begun = world.mark()?;
+    let mut full = delegated();
+    for part in ["exporter", "chartmuseum", "notary"] {
+        full["spec"][part] = json!({});
+    }
+    full["spec"]["version"] = json!("2.6.2");
+    full["spec"]["trivy"] = json!({"storage": {}});
+    full["spec"]["expose"]["notary"] =
+        json!({"ingress": {"host": "notary.example.com"}, "tls": {"certificateRef": "public"}});
+    world.put::<HarborCluster>(full).await?;
+
+    play_redis(&world).await?;
+    let postgres = play_postgres(&world).await?;
+    play_minio(&world).await?;
+    let cluster = healthy(&world).await?;
+    for condition in ["CacheReady", "DatabaseReady", "StorageReady", "ServiceReady"] {
+        assert_eq!(said(&cluster, condition).0, "True", "{condition}");
+    }
+    settled(&running).await?;
+    let asked = for_each(&world.requests(begun)?);
+    print("the full stack", &asked);
+    let others = asked.filter(|request| request.subresource != "status").count();
+    let told = BUDGET - WITHOUT_STATUS;
+    assert!(others <= WITHOUT_STATUS, "{others} requests, and room for {told} of status");
+
+    // What the Harbor is told.
+    let harbor: Harbor = world.get("sample-harbor").await?;
+    let redis = harbor.spec.redis.unwrap();
+    assert_eq!(
+        (redis.host.as_str(), redis.sentinel_master_set.as_deref()),
+        ("rfs-sample-redis", Some("mymaster"))
+    );
+    let database = harbor.spec.database.unwrap();
+    assert_eq!(database.hosts[0].host, format!("{postgres}.{}.svc", world.namespace.name()));
+    let s3 = harbor.spec.image_chart_storage.unwrap().s3.unwrap();
+    assert_eq!((s3.bucket.as_str(), s3.secret_key_ref.as_deref()), ("harbor", Some("minio-sample")));
+    assert_eq!(s3.region_endpoint.as_deref(), Some("https://minio.example.com"));
+    let keys: Secret = world.get("minio-sample-creds").await?;
+    assert_eq!(s3.access_key.unwrap().into_bytes(), keys.data.unwrap()["accesskey"].0);
+    world.get::<Ingress>("minio-sample").await?;
+    let jobs =
+        world.namespace.api::<Job>().list(&ListParams::default().labels("job-type=minio-init")).await?;
+    assert_eq!(jobs.items.len(), 1);
+
+    let quiet = world.mark()?;
+    let reconciles = settled(&running).await?;
+    world.change::<HarborCluster>("sample", json!({"metadata": {"annotations": {"look": "again"}}})).await?;
+    running.idle_after(reconciles + 1).await?;
+    let writes = world.requests(quiet)?.writes();
+    assert!(writes.is_empty(), "converged, and yet: {writes}");
+
+    // A password that Zalando's operator rotates is followed.
+    let rotated = json!({"stringData": {"password": "second"}});
+    world.change::<Secret>(&format!("harbor.{postgres}.credentials"), rotated).await?;
+    world
+        .see("sample-database-password", "rotated", |secret: &Secret| {
+            secret.data.as_ref().is_some_and(|data| data["postgres-password"].0 == b"second")
+        })
+        .await?;
+    healthy(&world).await?;
+
+    // What breaks is said, and by whom.
+    say::<Postgresql>(&world, &postgres, json!({"PostgresClusterStatus": "UpdateFailed"})).await?;
+    let broken =
+        world.see("sample", "unhealthy", |cluster: &HarborCluster| word(cluster) == "unhealthy").await?;
+    assert_eq!(said(&broken, "DatabaseReady").0, "False");
+    assert!(said(&broken, "DatabaseReady").1.contains("UpdateFailed"));
+    say::<Postgresql>(&world, &postgres, json!({"PostgresClusterStatus": "Running"})).await?;
+    healthy(&world).await?;
+
+    // The database and the tenant, with whom their data would go, stay.
+    world.delete::<HarborCluster>("sample").await?;
+    world.gone::<Harbor>("sample-harbor").await?;
+    world.gone::<RedisFailover>("sample-redis").await?;
+    assert!(world.get::<Postgresql>(&postgres).await?.owner_references().is_empty());
+    assert!(world.get::<Tenant>("minio-sample").await?.owner_references().is_empty());
+    world.end(running).await
+}
