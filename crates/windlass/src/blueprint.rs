@@ -43,6 +43,15 @@ pub trait Blueprint: Send + Sync + 'static {
     /// The kinds that are planned and required. A kind that is not declared here cannot be used.
     fn kinds(&self, kinds: &mut Kinds);
 
+    /// Why nothing is to be done for an owner yet, if so; its status says it. Pure, and asked at every look: a change of the owner's
+    /// spec, labels or annotations is a look.
+    ///
+    /// For owners that are written by another controller: what was written by one that it succeeds is not worth rolling pods for.
+    fn awaits(&self, owner: &Self::Owner) -> Option<String> {
+        let _ = owner;
+        None
+    }
+
     /// What the owner needs of others.
     fn inputs(&self, owner: &Self::Owner, inputs: &mut Inputs) {
         let _ = (owner, inputs);

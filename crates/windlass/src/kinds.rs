@@ -18,6 +18,7 @@ use crate::names::{label, mark};
 pub struct Kinds {
     pub(crate) owned: Vec<Box<dyn OwnedKind>>,
     pub(crate) required: Vec<ResourceType>,
+    superseded: Vec<ResourceType>,
 }
 
 impl Kinds {
@@ -54,6 +55,16 @@ impl Kinds {
         self
     }
 
+    /// Objects of this kind [wrote planned objects](crate::Planned::supersedes) for an operator that this one succeeds. It may be
+    /// missing, and it is not watched.
+    pub fn supersedes<K: Kind>(&mut self) -> &mut Self {
+        let resource = ResourceType::of::<K>();
+        if !self.superseded.contains(&resource) {
+            self.superseded.push(resource);
+        }
+        self
+    }
+
     /// Whether any of the planned kinds makes pods.
     pub(crate) fn makes_pods(&self) -> bool {
         self.owned.iter().any(|owned| {
@@ -76,7 +87,10 @@ impl Kinds {
                 FOLLOW.into_iter().chain([Verb::Create, Verb::Patch, Verb::Delete]),
             )
         });
-        self.required.iter().fold(owned, |access, required| access.on(required, "", FOLLOW))
+        let required = self.required.iter().fold(owned, |access, required| access.on(required, "", FOLLOW));
+        self.superseded
+            .iter()
+            .fold(required, |access, superseded| access.on(superseded, "", [Verb::Get, Verb::Delete]))
     }
 }
 

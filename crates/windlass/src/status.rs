@@ -80,6 +80,18 @@ impl Verdict {
         Self { ready: false, progressing: false, failed, reason, message: message.into(), degraded: None }
     }
 
+    /// Of an owner that somebody else has to see to first.
+    pub(crate) fn waiting(message: impl Into<String>) -> Self {
+        Self {
+            ready: false,
+            progressing: true,
+            failed: false,
+            reason: Reason::Waiting,
+            message: message.into(),
+            degraded: None,
+        }
+    }
+
     /// Of an owner that goes, but not before something else has.
     pub(crate) fn going(message: impl Into<String>) -> Self {
         Self {

@@ -11,6 +11,7 @@ pub mod components;
 pub mod config;
 pub mod harbor;
 pub mod settings;
+pub mod takeover;
 pub mod versions;
 mod wiring;
 pub mod workload;
@@ -40,6 +41,7 @@ pub fn operator_with(settings: &HarborSettings) -> Operator {
     // Conversion goes with the definitions: without it, the API server would drop what the other version does not know.
     let operator = with_kinds(operator)
         .part(conversion::converters)
+        .part(takeover::webhooks::watchman)
         .part(move |setup| validation::validators(setup, &ByCatalogue, &unjudged));
     with_cluster(with_harbor(components::with_components(operator, settings), settings), settings)
 }

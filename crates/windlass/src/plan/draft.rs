@@ -84,6 +84,8 @@ pub(crate) struct Draft {
     pub(crate) conflicts: Conflicts,
     pub(crate) immutable: Option<Immutable>,
     pub(crate) retain: Option<bool>,
+    /// Kinds and names of what wrote it before us.
+    pub(crate) supersedes: Vec<(ResourceType, String)>,
     pub(crate) enabled: bool,
 }
 
@@ -98,6 +100,7 @@ impl Draft {
             conflicts: Conflicts::default(),
             immutable: None,
             retain: None,
+            supersedes: Vec::new(),
             enabled: true,
         }
     }

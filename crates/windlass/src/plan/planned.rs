@@ -4,10 +4,11 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use windlass_runtime::resource::ResourceType;
 
 use super::draft::Draft;
 use super::{Conflicts, Drafts, Immutable};
-use crate::desired::Desired;
+use crate::desired::{Desired, Kind};
 use crate::error::DrawError;
 use crate::live::Live;
 use crate::readiness::Readiness;
@@ -87,6 +88,17 @@ impl Planned {
     /// Deletes the object when it leaves the plan, and with its owner, though its kind is usually retained.
     pub fn delete(self) -> Self {
         self.with(|draft| draft.retain = Some(false))
+    }
+
+    /// An operator that we succeed has it written by an object of this kind and name, in the same namespace (a certificate by a
+    /// `Certificate`, say). Where that object belongs to the owner, what it wrote is the owner's too: it is taken over as it is, and
+    /// the writer is deleted, since two would write it in turn.
+    ///
+    /// It is looked for when something of the planned name is found that is not ours yet, and when somebody has changed a
+    /// [renewed](crate::Plan::renew) object: so it costs nothing once that is over. The kind is to be
+    /// [declared](crate::Kinds::supersedes).
+    pub fn supersedes<K: Kind>(self, name: impl Into<String>) -> Self {
+        self.with(|draft| draft.supersedes.push((ResourceType::of::<K>(), name.into())))
     }
 
     fn with(self, change: impl FnOnce(&mut Draft)) -> Self {

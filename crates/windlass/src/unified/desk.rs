@@ -10,6 +10,7 @@ use windlass_runtime::resource::ResourceType;
 use crate::adopt;
 use crate::desired::Desired;
 use crate::names::MARKS;
+use crate::names::label::OWNER;
 use crate::plan::Conflicts;
 
 /// Writes planned objects.
@@ -108,6 +109,27 @@ impl Desk {
         let patch = json!({"metadata": {
             "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"], "ownerReferences": others,
         }});
+        let objects = self.client.objects_of::<IgnoredAny>(desired.resource.clone());
+        objects.patch(&desired.key, &Patch::Merge(patch), &self.manager).await.map(|_| ())
+    }
+
+    /// Says on an object, as it was read, that it belongs to an owner, and no longer to these: nothing else of it changes.
+    pub(crate) async fn claim(
+        &self,
+        desired: &Desired,
+        live: &Value,
+        owner: Uid,
+        not: &[Uid],
+    ) -> Result<(), ClientError> {
+        let metadata = &live["metadata"];
+        let mut patch = json!({"metadata": {
+            "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"], "labels": {OWNER: owner.to_string()},
+        }});
+        if !not.is_empty() {
+            let all = metadata["ownerReferences"].as_array().into_iter().flatten();
+            let others = all.filter(|one| !not.iter().any(|uid| one["uid"] == *uid.to_string()));
+            patch["metadata"]["ownerReferences"] = others.cloned().collect();
+        }
         let objects = self.client.objects_of::<IgnoredAny>(desired.resource.clone());
         objects.patch(&desired.key, &Patch::Merge(patch), &self.manager).await.map(|_| ())
     }

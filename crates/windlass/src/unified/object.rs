@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use windlass_graph::Progress;
 use windlass_runtime::client::{ClientError, Failure};
 use windlass_runtime::meta::{Keep, Meta, Uid};
@@ -87,7 +88,7 @@ impl<B: Blueprint> Visitor<'_, B> {
         digest: &str,
         done: &mut NodeResult,
     ) -> Result<(), NodeError> {
-        let Some(found) = self.machine.desk.look(&desired.resource, &desired.key).await? else {
+        let Some(mut found) = self.machine.desk.look(&desired.resource, &desired.key).await? else {
             return Err(conflict("it came and went while we looked"));
         };
         let keep = Keep::default().annotation(ask::ADOPT).annotation(mark::RETAIN).manager(B::NAME);
@@ -99,7 +100,10 @@ impl<B: Blueprint> Visitor<'_, B> {
         let meta = &live.metadata;
         let consent = meta.annotations.get(ask::ADOPT).is_some_and(|title| **title == *self.owner.title())
             || self.owner.annotation(ask::ADOPT) == Some("true");
-        if !(self.owner.has(meta) || self.take_back(&live) || (consent && meta.controller().is_none())) {
+        let ours = self.owner.has(meta) || self.take_back(&live) || (consent && meta.controller().is_none());
+        let writers = self.writers(node, &desired.key).await?;
+        let inherited = !ours && writers.iter().any(|writer| writer.wrote(meta));
+        if !(ours || inherited) {
             let registry = &self.machine.registry;
             if !registry.follow_foreign(&self.owner.key, &desired.resource, &desired.key, self.held).await {
                 return Err(conflict("what was in its way has gone"));
@@ -112,6 +116,9 @@ impl<B: Blueprint> Visitor<'_, B> {
                 "an object of that name is still being deleted",
             ));
         }
+        if !writers.is_empty() {
+            found = self.inherit(desired, found, &writers).await?;
+        }
         let generated = matches!(node.draft.verb, Verb::CreateOnce { .. });
         if meta.managed.is_empty() && !generated {
             self.machine.desk.take_over(desired, &found).await?;
@@ -120,6 +127,15 @@ impl<B: Blueprint> Visitor<'_, B> {
             // It may have been made by somebody who did not think of the day after.
             self.machine.desk.disown(desired, &found, self.owner.uid).await?;
         }
+        let made;
+        let desired = match node.draft.verb {
+            // What we made was made without knowing what is there.
+            Verb::Renew { .. } => {
+                made = self.make(node, digest, Timestamp::now(), Some(&found)).await?;
+                &made
+            }
+            _ => desired,
+        };
         self.update(node, desired, digest, meta, "adopted", done).await
     }
 

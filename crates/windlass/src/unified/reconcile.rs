@@ -71,6 +71,15 @@ impl<B: Blueprint> Machine<B> {
             self.tell(owner, &verdict, false, owner.generated(), own).await?;
             return Ok(Outcome::Done);
         }
+        if let Some(why) = self.blueprint.awaits(full.object()) {
+            let verdict = Verdict::waiting(why);
+            if let Some(wait) = self.hold_back(owner, &verdict) {
+                return Ok(Outcome::After(wait));
+            }
+            let own = self.own_status(full.object(), owner, None, &verdict);
+            self.tell(owner, &verdict, false, owner.generated(), own).await?;
+            return Ok(Outcome::Done);
+        }
         self.hold(full).await?;
         let drawing = match self.draw(full.object(), owner, held).await {
             Ok(drawing) => drawing,

@@ -22,6 +22,8 @@ use crate::renewal::Making;
 use crate::secrecy::{Content, Random, hex};
 use crate::seen::Wait;
 
+const TOUCHED: &str = "somebody changed it";
+
 impl<B: Blueprint> Visitor<'_, B> {
     pub(super) async fn renewed(&self, node: &Node, done: &mut NodeResult) -> Visited {
         let Verb::Renew { resource, key, recipe, .. } = &node.draft.verb else {
@@ -46,14 +48,17 @@ impl<B: Blueprint> Visitor<'_, B> {
             Some(live) => stale(&live.live().metadata, &resource.api_version(), &from, now),
         };
         if let Some(why) = stale {
-            let desired = self.make(node, &from, now, live.is_some()).await?;
+            if why == TOUCHED {
+                self.stop_writers(node, key).await?;
+            }
+            let present = if live.is_some() { self.machine.desk.look(resource, key).await? } else { None };
+            let desired = self.make(node, &from, now, present.as_ref()).await?;
             match &live {
                 None => self.create(node, &desired, &from, done).await?,
                 Some(live) => {
                     self.update(node, &desired, &from, &live.live().metadata, why, done).await?;
                 }
             }
-            self.bodies.lock().insert(node.index, desired.body);
         }
         let Some(live) = kind.get(key) else {
             return Ok(Progress::Waiting(Wait::new("it has not been read back yet")));
@@ -68,25 +73,24 @@ impl<B: Blueprint> Visitor<'_, B> {
         Ok(Progress::Ready)
     }
 
-    /// Asks the maker.
-    async fn make(
+    /// Asks the maker, with what is there. What it makes is what others in this run are made from.
+    pub(super) async fn make(
         &self,
         node: &Node,
         from: &str,
         now: Timestamp,
-        is_there: bool,
+        present: Option<&Value>,
     ) -> Result<Desired, NodeError> {
-        let Verb::Renew { resource, key, make, .. } = &node.draft.verb else {
+        let Verb::Renew { make, .. } = &node.draft.verb else {
             return Err(conflict("it is not renewed"));
         };
-        let present = if is_there { self.machine.desk.look(resource, key).await? } else { None };
         let mut before = Vec::new();
         for index in &node.after {
             before.extend(self.body_of(*index).await?);
         }
         let broken = |error: DrawError| NodeError::terminal(Reason::DrawFailed, error.to_string());
         let mut random = Random::new();
-        let mut making = Making { now, random: &mut random, present: present.as_ref(), before: &before };
+        let mut making = Making { now, random: &mut random, present, before: &before };
         let (mut desired, due) = make(&mut making).map_err(broken)?;
         for mutation in node.draft.mutations.iter().chain(&self.machine.mutations) {
             mutation(&mut desired).map_err(broken)?;
@@ -97,6 +101,7 @@ impl<B: Blueprint> Visitor<'_, B> {
         let keys = keys.join(",");
         desired.annotate(mark::DUE, due.to_string());
         desired.annotate(mark::MADE_FROM, format!("{from}:{keys}"));
+        self.bodies.lock().insert(node.index, desired.body.clone());
         Ok(desired)
     }
 
@@ -143,7 +148,7 @@ fn stale(meta: &Meta, api_version: &str, from: &str, now: Timestamp) -> Option<&
     let data: Map<String, Value> =
         keys.split(',').filter(|key| !key.is_empty()).map(|key| (key.to_owned(), "".into())).collect();
     let lost = !data.is_empty() && ownership::lost(&json!({"data": data}), &entry.fields).is_some();
-    lost.then_some("somebody changed it")
+    lost.then_some(TOUCHED)
 }
 
 fn due(meta: &Meta) -> Option<Timestamp> {

@@ -26,6 +26,7 @@ use crate::api::{
     RegistryController, Trivy,
 };
 use crate::settings::HarborSettings;
+use crate::takeover;
 use crate::workload::{ComponentBlueprint, Deployed};
 
 /// Adds the controllers of all components to an operator, but for those that are disabled.
@@ -63,7 +64,7 @@ pub fn with_blueprint<B: Blueprint + Clone>(
 ) -> Operator {
     let class = settings.class.clone();
     operator.blueprint_with(blueprint, move |unified| {
-        let unified = unified.class_annotation(annotation::CLASS);
+        let unified = unified.class_annotation(annotation::CLASS).succeeds([takeover::CERT_MANAGER]);
         match &class {
             Some(class) => unified.class(class),
             None => unified,

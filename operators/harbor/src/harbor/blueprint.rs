@@ -18,7 +18,7 @@ use crate::api::{
 };
 use crate::settings::{CertificateSettings, HarborSettings};
 
-use super::certmanager::Certificate;
+use super::certmanager::{Certificate, Issuer};
 use super::components::Wiring;
 use super::credentials::Credential;
 use super::names::{Names, Part};
@@ -45,6 +45,7 @@ impl Blueprint for HarborBlueprint {
 
     fn kinds(&self, kinds: &mut Kinds) {
         kinds.owns::<Secret>().owns_if_installed::<Certificate>();
+        kinds.supersedes::<Certificate>().supersedes::<Issuer>();
         kinds.owns::<Registry>().owns::<RegistryController>().owns::<Core>().owns::<JobService>();
         kinds.owns::<Portal>().owns::<ChartMuseum>().owns::<Exporter>().owns::<Trivy>();
         kinds.owns::<NotaryServer>().owns::<NotarySigner>();
@@ -168,11 +169,16 @@ impl HarborBlueprint {
         let key = Credential::NotarySignerKey.plan(names, 0, common.deletion_policy(), plan);
         let name = names.with("notarysigner-authority");
         let own = self.settings.notary_authority_duration;
-        let signing = Authority::plan(names, &name, own, self.settings.notary_signer, plan);
+        let issuers = ["notarysigner-authority", "notarysigner-authentication"];
+        let signing = Authority::plan(names, &name, own, self.settings.notary_signer, plan)
+            .instead_of(&name, issuers.map(|issuer| names.with(issuer)));
         let asking = signing.issuing(self.settings.notary_server);
         let (signer, server) = (names.hosts(Part::NotarySigner), names.hosts(Part::NotaryServer));
-        let signer = signing.certificate(names, &wiring.notary_signer_certificate(), signer, plan);
-        let server = asking.certificate(names, &wiring.notary_server_certificate(), server, plan);
+        let certificate = |authority: &Authority, name: String, hosts, plan: &mut Plan| {
+            authority.certificate(names, &name, hosts, plan).supersedes::<Certificate>(name)
+        };
+        let signer = certificate(&signing, wiring.notary_signer_certificate(), signer, plan);
+        let server = certificate(&asking, wiring.notary_server_certificate(), server, plan);
         let signer = component(plan.add(wiring.notary_signer())).after([&signer, &key]).after(migrated);
         Some(
             component(plan.add(wiring.notary_server()))
@@ -258,7 +264,9 @@ impl Certificates {
         };
         let mut parts = Vec::new();
         if wiring.has_tls() {
-            let authority = authority("internal-tls-authority", plan);
+            let issuers = ["internal-authority", "internal"].map(|issuer| names.with(issuer));
+            let authority = authority("internal-tls-authority", plan)
+                .instead_of(&names.with("internal-authority"), issuers);
             let wanted = [
                 (Part::Registry, true),
                 (Part::RegistryController, true),
@@ -272,7 +280,9 @@ impl Certificates {
             ];
             for (part, _) in wanted.into_iter().filter(|(_, wanted)| *wanted) {
                 let name = names.certificate(part);
-                parts.push((part, authority.certificate(names, &name, names.hosts(part), plan)));
+                let before = names.with(&format!("internal-{}", part.as_str()));
+                let planned = authority.certificate(names, &name, names.hosts(part), plan);
+                parts.push((part, planned.supersedes::<Certificate>(before)));
             }
         }
         let expose = &common.expose.core;

@@ -1,4 +1,4 @@
-//! The one kind of cert-manager that a Harbor may need.
+//! The kinds of cert-manager that a Harbor may need, or may find of the time before.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -32,6 +32,23 @@ pub struct CertificateSpec {
     /// Everything else.
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+/// Who issues certificates in a namespace. None is planned: those that the first operator of these kinds made are deleted, once what
+/// they issued is ours.
+#[derive(Clone, Debug, Default, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
+#[kube(
+    group = "cert-manager.io",
+    version = "v1",
+    kind = "Issuer",
+    plural = "issuers",
+    namespaced,
+    doc = "Issuer is an issuer of cert-manager's."
+)]
+pub struct IssuerSpec {
+    /// Whatever it is.
+    #[serde(flatten)]
+    pub any: Map<String, Value>,
 }
 
 /// How the key of a certificate is made.

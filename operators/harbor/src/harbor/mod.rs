@@ -13,6 +13,7 @@ pub mod credentials;
 pub mod expose;
 pub mod names;
 pub mod pki;
+mod private_key;
 pub mod policies;
 pub mod proxy;
 pub mod tls;

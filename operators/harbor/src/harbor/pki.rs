@@ -17,7 +17,8 @@ use rcgen::{
     KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PKCS_ED25519, date_time_ymd,
 };
 use windlass::DrawError;
-use x509_parser::extensions::GeneralName;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::parse_x509_certificate;
 use x509_parser::pem::parse_x509_pem;
 
@@ -25,6 +26,7 @@ use crate::api::notary::KeyAlgorithm;
 use crate::config::token_key;
 
 use super::names::common_name;
+use super::private_key;
 use super::token;
 
 /// The certificate, in Secrets of type `kubernetes.io/tls`.
@@ -61,6 +63,9 @@ struct Said {
     from: Timestamp,
     ends: Timestamp,
     names: BTreeSet<String>,
+    /// Of its own key, and of its issuer's.
+    key: Option<Vec<u8>>,
+    issuer_key: Option<Vec<u8>>,
 }
 
 fn said(certificate: &str) -> Option<Said> {
@@ -79,10 +84,33 @@ fn said(certificate: &str) -> Option<Said> {
         from: time(parsed.validity().not_before)? + BACKDATE,
         ends: time(parsed.validity().not_after)?,
         names: names.collect(),
+        key: identifier(&parsed, |extension| match extension {
+            ParsedExtension::SubjectKeyIdentifier(key) => Some(key.0.to_vec()),
+            _ => None,
+        }),
+        issuer_key: identifier(&parsed, |extension| match extension {
+            ParsedExtension::AuthorityKeyIdentifier(authority) => {
+                authority.key_identifier.as_ref().map(|key| key.0.to_vec())
+            }
+            _ => None,
+        }),
     })
 }
 
+fn identifier(
+    certificate: &X509Certificate<'_>,
+    of: impl Fn(&ParsedExtension<'_>) -> Option<Vec<u8>>,
+) -> Option<Vec<u8>> {
+    certificate.extensions().iter().find_map(|extension| of(extension.parsed_extension()))
+}
+
 impl Said {
+    /// Whether it is of this authority: by its name, and where both say so by its key. Others renew an authority under its name.
+    fn is_by(&self, authority: &Self) -> bool {
+        let same_key = self.issuer_key.as_ref().zip(authority.key.as_ref()).is_none_or(|(one, two)| one == two);
+        self.issuer == authority.subject && same_key
+    }
+
     /// When two thirds of its life are over.
     fn renewal(&self) -> Timestamp {
         let life = Duration::try_from(self.from.duration_until(self.ends)).unwrap_or_default();
@@ -121,7 +149,7 @@ impl Authority {
     fn read(content: &Content) -> Option<Self> {
         let pair = |certificate, key| {
             let pair = Pair { certificate: text(content, certificate)?, key: text(content, key)? };
-            (said(&pair.certificate).is_some() && KeyPair::from_pem(&pair.key).is_ok()).then_some(pair)
+            (said(&pair.certificate).is_some() && private_key::key(&pair.key).is_some()).then_some(pair)
         };
         let previous = || Some((text(content, PREVIOUS)?, text(content, ISSUES_SINCE)?.parse().ok()?));
         Some(Self { current: pair(CERTIFICATE, KEY)?, next: pair(NEXT, NEXT_KEY), previous: previous() })
@@ -157,12 +185,17 @@ pub fn tend_authority(
 ) -> Result<(Content, Timestamp), DrawError> {
     let alive =
         |authority: &Authority| said(&authority.current.certificate).is_some_and(|said| said.ends > now);
+    let overlap = recipe.overlap();
     let Some(mut authority) = present.and_then(Authority::read).filter(alive) else {
-        let fresh = Authority { current: authority(recipe, now)?, next: None, previous: None };
-        let due = said(&fresh.current.certificate).map_or(now, |said| said.renewal());
+        // One that cannot issue any more, but whose certificates are in use, is trusted until all have rolled.
+        let trusted = |certificate: &String| said(certificate).is_some_and(|said| said.ends > now);
+        let previous = present.and_then(|content| text(content, CERTIFICATE)).filter(trusted);
+        let previous = previous.map(|certificate| (certificate, now));
+        let fresh = Authority { current: authority(recipe, now)?, next: None, previous };
+        let renewal = said(&fresh.current.certificate).map_or(now, |said| said.renewal());
+        let due = if fresh.previous.is_some() { now + overlap } else { renewal };
         return Ok((fresh.write(), due));
     };
-    let overlap = recipe.overlap();
     if authority.previous.as_ref().is_some_and(|(_, since)| *since + overlap <= now) {
         authority.previous = None;
     }
@@ -227,10 +260,11 @@ pub fn tend_leaf(
         DrawError::new("the Secret of its authority is damaged: delete it, and it is made anew")
     })?;
     let issuer = said(&authority.current.certificate).ok_or_else(damaged)?;
-    let wanted: BTreeSet<String> = recipe.hosts.iter().cloned().collect();
+    // The first is the name in use. One that lacks the others (another operator's) gets them when it is made anew anyway.
+    let named = |leaf: &Said| recipe.hosts.first().is_some_and(|first| leaf.names.contains(first));
     let good = |pair: &Pair| {
-        let leaf = said(&pair.certificate).filter(|_| KeyPair::from_pem(&pair.key).is_ok());
-        leaf.is_some_and(|leaf| leaf.issuer == issuer.subject && leaf.names == wanted && leaf.renewal() > now)
+        let leaf = said(&pair.certificate).filter(|_| private_key::key(&pair.key).is_some());
+        leaf.is_some_and(|leaf| leaf.is_by(&issuer) && named(&leaf) && leaf.renewal() > now)
     };
     let pair = present.and_then(|content| {
         Some(Pair { certificate: text(content, CERTIFICATE)?, key: text(content, KEY)? }).filter(good)
@@ -259,7 +293,8 @@ fn issue(by: &Pair, issuer: &Said, recipe: &LeafRecipe, now: Timestamp) -> Resul
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
     params.extended_key_usages =
         vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-    let issuer = Issuer::from_ca_cert_pem(&by.certificate, KeyPair::from_pem(&by.key)?)?;
+    let signer = private_key::key(&by.key).ok_or_else(damaged)?;
+    let issuer = Issuer::from_ca_cert_pem(&by.certificate, signer)?;
     Ok(Pair { certificate: params.signed_by(&key, &issuer)?.pem(), key: key.serialize_pem() })
 }
 

@@ -7,6 +7,7 @@ use windlass::{Made, Making, Plan, Planned};
 
 use crate::settings::CertificateSettings;
 
+use super::certmanager::{Certificate, Issuer};
 use super::components::metadata;
 use super::names::Names;
 use super::pki::{self, AuthorityRecipe, Content, LeafRecipe};
@@ -48,6 +49,14 @@ impl Authority {
             Ok(Made { object: secret(&own, &place, content), due })
         });
         Self { secret: name.to_owned(), planned, certificates }
+    }
+
+    /// Where cert-manager was the authority: in place of a certificate of that name, and of these issuers.
+    #[must_use]
+    pub fn instead_of(self, certificate: &str, issuers: impl IntoIterator<Item = String>) -> Self {
+        let planned = self.planned.clone().supersedes::<Certificate>(certificate);
+        let planned = issuers.into_iter().fold(planned, Planned::supersedes::<Issuer>);
+        Self { planned, ..self }
     }
 
     /// The same, for certificates that are made otherwise.

@@ -31,7 +31,11 @@ pub fn plan(names: &Names, issuer: Option<&IssuerRef>, plan: &mut Plan) -> Plann
     let (own, name) = (names.clone(), names.with(SUFFIX));
     match issuer {
         Some(issuer) => plan.add(certificate(names, issuer)).ready_when(issued),
-        None => plan.create_once(name, move |_| secret(&own, Timestamp::now())),
+        None => {
+            let planned = plan.create_once(&name, move |_| secret(&own, Timestamp::now()));
+            // Where an issuer was named before, its key stays, and nobody replaces it any more.
+            planned.supersedes::<Certificate>(name)
+        }
     }
 }
 

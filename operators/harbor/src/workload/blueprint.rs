@@ -20,6 +20,7 @@ use crate::api::status::condition::IN_PROGRESS;
 use crate::catalogue;
 use crate::config::{Confidential, Rendered};
 use crate::settings::HarborSettings;
+use crate::takeover;
 
 use super::{Pod, Site, Sources, Strategy, deployment, disruption, policy, version};
 
@@ -144,6 +145,10 @@ impl<C: Deployed> Blueprint for ComponentBlueprint<C> {
         kinds.owns::<Service>().owns::<ConfigMap>().owns::<Secret>().owns::<Deployment>();
         kinds.owns::<NetworkPolicy>().owns::<PodDisruptionBudget>().requires::<Secret>();
         C::requires(kinds);
+    }
+
+    fn awaits(&self, owner: &C) -> Option<String> {
+        takeover::awaits(owner.meta(), &self.settings)
     }
 
     fn inputs(&self, owner: &C, inputs: &mut Inputs) {

@@ -1,0 +1,124 @@
+//! What wrote an object before us, for the same owner: found, believed, and stopped.
+//!
+//! It promises: a writer counts only if our owner controls it, and what it wrote only if it names it and nobody else controls that;
+//! what was inherited is ours, by its label, before its writer goes, so that a crash in between loses nothing; and nothing that a
+//! writer wrote goes with it.
+
+use serde_json::Value;
+use windlass_runtime::key::ObjectKey;
+use windlass_runtime::meta::{Meta, Uid};
+use windlass_runtime::resource::ResourceType;
+
+use super::node::{Visitor, conflict};
+use crate::blueprint::Blueprint;
+use crate::desired::Desired;
+use crate::error::NodeError;
+use crate::plan::Node;
+
+/// An object of our owner that wrote another one.
+pub(super) struct Writer {
+    resource: ResourceType,
+    key: ObjectKey,
+    uid: Uid,
+    /// Whether its spec names what it is said to have written.
+    names_it: bool,
+}
+
+impl Writer {
+    /// Whether an object is its work, and nobody else's.
+    pub(super) fn wrote(&self, meta: &Meta) -> bool {
+        self.names_it && meta.controller().is_none_or(|controller| controller.uid == self.uid)
+    }
+}
+
+impl<B: Blueprint> Visitor<'_, B> {
+    /// Those that wrote the object of a node, are there, and belong to our owner.
+    pub(super) async fn writers(&self, node: &Node, of: &ObjectKey) -> Result<Vec<Writer>, NodeError> {
+        let mut writers = Vec::new();
+        for (resource, name) in &node.draft.supersedes {
+            let namespace = of.namespace().filter(|_| resource.namespaced).map(Into::into);
+            let key = ObjectKey::new(namespace, &**name);
+            let Some(found) = self.machine.desk.look(resource, &key).await? else { continue };
+            let uid = found["metadata"]["uid"].as_str().and_then(|uid| uid.parse().ok());
+            if let Some(uid) = uid.filter(|_| is_controlled(&found, self.owner.uid)) {
+                let names_it = names(&found["spec"], of.name());
+                writers.push(Writer { resource: resource.clone(), key, uid, names_it });
+            }
+        }
+        Ok(writers)
+    }
+
+    /// Makes ours what these wrote, as it was read, and stops them; what it is then.
+    pub(super) async fn inherit(
+        &self,
+        desired: &Desired,
+        found: Value,
+        writers: &[Writer],
+    ) -> Result<Value, NodeError> {
+        let refers = |writer: &Writer| references(&found).any(|one| one["uid"] == *writer.uid.to_string());
+        // Its reference is dropped before its writer goes: the garbage collector would take it along.
+        let gone: Vec<Uid> = writers.iter().filter(|writer| refers(writer)).map(|writer| writer.uid).collect();
+        self.machine.desk.claim(desired, &found, self.owner.uid, &gone).await?;
+        self.stop(writers).await?;
+        let now = self.machine.desk.look(&desired.resource, &desired.key).await?;
+        now.ok_or_else(|| conflict("it went while we looked"))
+    }
+
+    /// Stops those that write what is ours by now.
+    pub(super) async fn stop_writers(&self, node: &Node, of: &ObjectKey) -> Result<(), NodeError> {
+        let writers = self.writers(node, of).await?;
+        self.stop(&writers).await
+    }
+
+    async fn stop(&self, writers: &[Writer]) -> Result<(), NodeError> {
+        for Writer { resource, key, uid, .. } in writers {
+            self.machine.desk.delete(resource, key, *uid).await?;
+            tracing::info!(object = %format!("{} {key}", resource.kind), "deleted: what it wrote is ours now");
+        }
+        Ok(())
+    }
+}
+
+fn references(object: &Value) -> impl Iterator<Item = &Value> {
+    object["metadata"]["ownerReferences"].as_array().into_iter().flatten()
+}
+
+fn is_controlled(object: &Value, owner: Uid) -> bool {
+    references(object).any(|one| one["controller"] == true && one["uid"] == *owner.to_string())
+}
+
+/// Whether a text anywhere in a value is this name.
+fn names(value: &Value, name: &str) -> bool {
+    match value {
+        Value::String(text) => text == name,
+        Value::Array(items) => items.iter().any(|item| names(item, name)),
+        Value::Object(members) => members.values().any(|member| names(member, name)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_writer_is_believed_where_it_names_what_it_wrote() {
+        let spec = json!({"secretName": "tls", "dnsNames": ["core"], "issuerRef": {"name": "internal"}});
+        assert!(names(&spec, "tls") && names(&spec, "core") && names(&spec, "internal"));
+        assert!(!names(&spec, "secretName") && !names(&spec, "tl"));
+        assert!(!names(&Value::Null, "tls"));
+    }
+
+    #[test]
+    fn a_writer_is_the_owners_only_if_that_controls_it() {
+        let owner: Uid = "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d".parse().unwrap();
+        let owned = |controller: bool, uid: &str| {
+            json!({"metadata": {"ownerReferences": [{"uid": uid, "controller": controller}]}})
+        };
+        assert!(is_controlled(&owned(true, &owner.to_string()), owner));
+        assert!(!is_controlled(&owned(false, &owner.to_string()), owner));
+        assert!(!is_controlled(&owned(true, "9b1f0000-9b1f-4f0e-8a63-7a5d1f0c2e9d"), owner));
+        assert!(!is_controlled(&json!({"metadata": {}}), owner));
+    }
+}

@@ -1,0 +1,179 @@
+//! Takeover in place: the first operator of these kinds is stopped, ours is started, and nothing is lost.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
+
+mod certificates;
+mod install;
+mod upstream;
+#[path = "../harbor/world.rs"]
+#[allow(dead_code)] // other tests use the rest
+mod world;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Result;
+use harbor_operator::api::{Core, Harbor, JobService, Portal, Registry, RegistryController, Trivy};
+use harbor_operator::harbor::certmanager::{Certificate, Issuer};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service};
+use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::ListParams;
+use kube::{CustomResourceExt as _, ResourceExt as _};
+use serde_json::{Value, json};
+use upstream::N;
+use windlass_testenv::{Options, TestEnv, or_not_run};
+use world::{Kind, World, said, settled};
+
+/// Deployments, by the words for their controllers.
+const WORKLOADS: [&str; 5] = ["core", "jobservice", "portal", "registry", "trivy"];
+
+/// A kind of cert-manager's, as its own operator has it: open, and with a status.
+fn open(definition: &CustomResourceDefinition) -> CustomResourceDefinition {
+    let mut definition = json!(definition);
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = any;
+    serde_json::from_value(definition).unwrap()
+}
+
+/// Everything of a namespace, by kind and name.
+type Snapshot = BTreeMap<String, Value>;
+
+async fn add<K: Kind>(world: &World, snapshot: &mut Snapshot) -> Result<()> {
+    for object in world.namespace.api::<K>().list(&ListParams::default()).await?.items {
+        let place = format!("{} {}", K::kind(&()), object.name_any());
+        snapshot.insert(place, serde_json::to_value(object)?);
+    }
+    Ok(())
+}
+
+async fn snapshot(world: &World) -> Result<Snapshot> {
+    let mut all = Snapshot::new();
+    add::<Harbor>(world, &mut all).await?;
+    add::<Core>(world, &mut all).await?;
+    add::<JobService>(world, &mut all).await?;
+    add::<Portal>(world, &mut all).await?;
+    add::<Registry>(world, &mut all).await?;
+    add::<RegistryController>(world, &mut all).await?;
+    add::<Trivy>(world, &mut all).await?;
+    add::<Secret>(world, &mut all).await?;
+    add::<ConfigMap>(world, &mut all).await?;
+    add::<Service>(world, &mut all).await?;
+    add::<Deployment>(world, &mut all).await?;
+    add::<ReplicaSet>(world, &mut all).await?;
+    add::<PersistentVolumeClaim>(world, &mut all).await?;
+    add::<Ingress>(world, &mut all).await?;
+    add::<NetworkPolicy>(world, &mut all).await?;
+    add::<Certificate>(world, &mut all).await?;
+    add::<Issuer>(world, &mut all).await?;
+    Ok(all)
+}
+
+/// What cert-manager was told to keep writing: the only objects that go.
+fn writers() -> BTreeSet<String> {
+    let parts = ["authority", "registry", "registryctl", "core", "jobservice", "portal", "trivy"];
+    let certificates = parts.map(|part| format!("Certificate {N}-internal-{part}"));
+    let issuers = ["internal-authority", "internal"].map(|issuer| format!("Issuer {N}-{issuer}"));
+    certificates.into_iter().chain(issuers).collect()
+}
+
+async fn running(world: &World) -> Result<()> {
+    for of in WORKLOADS {
+        let is = |found: &Deployment| {
+            let status = found.status.clone().unwrap_or_default();
+            status.available_replicas == Some(1) && status.observed_generation == found.metadata.generation
+        };
+        world.see::<Deployment>(&format!("{N}-{of}"), "running", is).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_the_first_operator_built_is_taken_over_in_place() -> Result<()> {
+    // Kinds are the whole control plane's: one of its own, for those of cert-manager.
+    let env = or_not_run!(TestEnv::private(Options::private()).await);
+    env.install_crds(&[open(&Certificate::crd()), open(&Issuer::crd())]).await?;
+    let world = World::new(TestEnv::clone(&env), "takeover").await?;
+    upstream::build(&world).await?;
+    running(&world).await?;
+    let before = snapshot(&world).await?;
+
+    let begun = world.mark()?;
+    let operator = world.operator().await?;
+    let ready = world.ready().await?;
+    assert_eq!(said(&ready, "Failed").0, "False");
+    settled(&operator).await?;
+    running(&world).await?;
+    let after = snapshot(&world).await?;
+
+    for (place, old) in &before {
+        let Some(new) = after.get(place) else {
+            assert!(writers().contains(place), "{place} is gone");
+            continue;
+        };
+        assert_eq!(new["metadata"]["uid"], old["metadata"]["uid"], "{place} is another");
+        if place.starts_with("Secret ") {
+            for part in ["data", "type", "immutable"] {
+                assert_eq!(new[part], old[part], "{part} of {place}");
+            }
+        }
+        if place.starts_with("Deployment ") {
+            assert_eq!(new["spec"]["selector"], old["spec"]["selector"], "{place}");
+            let generation = |of: &Value| of["metadata"]["generation"].as_i64().unwrap();
+            assert!(generation(new) <= generation(old) + 1, "{place} was rolled more than once");
+        }
+        if place.starts_with("Service ") {
+            for part in ["clusterIP", "selector", "ports"] {
+                assert_eq!(new["spec"][part], old["spec"][part], "{part} of {place}");
+            }
+        }
+        if place.starts_with("ConfigMap sample") {
+            assert_eq!(new["binaryData"], Value::Null, "{place}");
+        }
+        let text = new.to_string();
+        for stale in ["checksum.goharbor.io", "STALE", "\"/stale\"", "v1.4.0-rc1", "cert-manager.io/certificate-name"] {
+            let of_cert_manager = place.contains("core-tokencert");
+            let kept = place.starts_with("ReplicaSet ") || of_cert_manager || place == "Harbor sample";
+            assert!(kept || !text.contains(stale), "{stale} is left in {place}: {text}");
+        }
+    }
+    for gone in writers() {
+        assert!(before.contains_key(&gone) && !after.contains_key(&gone), "{gone}");
+    }
+    let sets = |of: &str| after.keys().filter(|place| place.starts_with(&format!("ReplicaSet {N}-{of}-"))).count();
+    for of in WORKLOADS {
+        let count = if of == "registry" { sets("registry") } else { sets(of) };
+        assert!(count <= 2, "{of} has had {count} kinds of pods");
+    }
+    let new: Vec<&String> = after.keys().filter(|place| !before.contains_key(*place)).collect();
+    println!("new: {new:?}");
+
+    let core: Deployment = world.get(&format!("{N}-core")).await?;
+    let env = json!(core.spec)["template"]["spec"]["containers"][0]["env"].clone();
+    let password = env.as_array().unwrap().iter().find(|one| one["name"] == "REGISTRY_CREDENTIAL_PASSWORD").unwrap();
+    assert_eq!(password.get("value"), None);
+    assert_eq!(password["valueFrom"]["secretKeyRef"]["name"], format!("{N}-registry-basicauth"));
+
+    let asked = world.requests(begun)?;
+    println!("{} requests for a takeover, {} of them writes", asked.count(), asked.writes().count());
+    let deleted: BTreeSet<String> = asked
+        .filter(|request| request.verb == "delete")
+        .iter()
+        .map(|request| format!("{} {}", request.resource, request.name))
+        .collect();
+    let allowed: BTreeSet<String> = writers()
+        .iter()
+        .map(|place| place.replace("Certificate ", "certificates ").replace("Issuer ", "issuers "))
+        .collect();
+    assert_eq!(deleted, allowed);
+
+    // Once more: nothing is left to be done.
+    operator.stop().await?;
+    let restart = world.mark()?;
+    let operator = world.operator().await?;
+    operator.idle_after(7).await?; // the Harbor and its six components
+    settled(&operator).await?;
+    let writes = world.requests(restart)?.writes();
+    assert!(writes.is_empty(), "after a restart: {writes}");
+    assert_eq!(snapshot(&world).await?, after);
+    world.end(operator).await
+}
