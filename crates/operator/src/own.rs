@@ -82,11 +82,7 @@ impl Setting {
             .help_heading(HEADING)
             .hide_env_values(self.secret)
             .hide_short_help(self.rare);
-        if self.switch {
-            arg.num_args(0..=1).require_equals(true).default_missing_value("true")
-        } else {
-            arg
-        }
+        if self.switch { arg.num_args(0..=1).require_equals(true).default_missing_value("true") } else { arg }
     }
 }
 

@@ -189,8 +189,12 @@ impl HarborSettings {
         match key {
             "classname" => self.class = text(),
             "controllers" => {
-                let words: BTreeSet<String> =
-                    value.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect();
+                let words: BTreeSet<String> = value
+                    .split(',')
+                    .map(str::trim)
+                    .filter(|word| !word.is_empty())
+                    .map(str::to_owned)
+                    .collect();
                 if words.iter().any(|word| !CONTROLLERS.contains(&&**word)) {
                     return Err(wrong(
                         "write words of chartmuseum, core, exporter, harbor, harborcluster, jobservice, notaryserver, \

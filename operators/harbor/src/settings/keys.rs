@@ -9,7 +9,7 @@ pub fn keys() -> Vec<Setting> {
     let one = Setting::new;
     let mut all = vec![
         one("classname", "NAME", "Look after objects of this class only (annotation goharbor.io/harbor-class); otherwise after those without one"),
-        one("controllers", "NAMES", format!("The controllers to run: some of {}; otherwise all", CONTROLLERS.join(","))),
+        Setting::new("controllers", "NAMES", format!("The controllers to run: some of {}; otherwise all", CONTROLLERS.join(","))),
         one("max-concurrent-reconciliation", "NUMBER", "How many objects of a kind are worked on at the same time, where --workers does not say"),
         one("max-reconcile", "NUMBER", "The same, by the name that older files have").rare(),
         Setting::switch("network-policies", "Make NetworkPolicies where an object does not say (annotation goharbor.io/network-policies)"),
