@@ -9,7 +9,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, PostParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use windlass_operator::manifests::{Install, Manifests};
@@ -202,6 +202,10 @@ async fn a16_the_program_works_with_exactly_what_its_manifests_grant_and_hears_i
     program.stop()?;
     let validations = Api::<ValidatingWebhookConfiguration>::all(everywhere.client.clone());
     drop(validations.delete(&format!("harbor-operator.{HOME}"), &DeleteParams::default()).await?);
+    // What the test has made of the conversion would stand beside what is applied.
+    let without = Patch::Merge(json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}}));
+    let definitions = Api::<CustomResourceDefinition>::all(everywhere.client.clone());
+    definitions.patch("harbors.goharbor.io", &PatchParams::default(), &without).await?;
 
     // And in one namespace, with rights there only. The webhook of Harbors is turned off by a flag: it has nothing against anything.
     let small = installation().namespace("registry").namespaced();
