@@ -5,6 +5,7 @@ mod command_line;
 mod defects;
 mod deploy;
 mod kit;
+mod settings;
 mod torture;
 #[path = "../harbor/world.rs"]
 #[allow(dead_code)] // it is made for more
