@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::operator::Operator;
+use crate::own::{self, Given};
 use crate::settings::{Lease, Settings};
 
 #[derive(Debug, Parser)]
@@ -69,9 +70,9 @@ pub(crate) struct Run {
     /// A name or address by which webhooks are called, beside that of their Service: for a program outside of the cluster
     #[arg(long = "webhook-name", env = "WEBHOOK_NAMES", value_delimiter = ',', value_name = "NAME")]
     webhook_names: Vec<String>,
-    /// How many objects of a kind are worked on at the same time
-    #[arg(long, env = "WORKERS", default_value_t = 2, value_parser = workers, value_name = "NUMBER")]
-    workers: usize,
+    /// How many objects of a kind are worked on at the same time; otherwise 2
+    #[arg(long, env = "WORKERS", value_parser = workers, value_name = "NUMBER")]
+    workers: Option<usize>,
     /// How the log looks; otherwise text at a terminal and json elsewhere
     #[arg(long, env = "LOG_FORMAT", value_name = "FORMAT")]
     pub(crate) log_format: Option<LogFormat>,
@@ -137,21 +138,33 @@ pub(crate) enum LogFormat {
 pub(crate) struct Address(pub(crate) Option<SocketAddr>);
 
 impl Cli {
-    /// Reads the command line of this operator. Ends the process where that is all that was asked (`--help`), or where it makes no
-    /// sense.
-    pub(crate) fn read(operator: &Operator, words: impl IntoIterator<Item = OsString>) -> Command {
-        let command =
-            Self::command().name(operator.name).version(operator.version).about(operator.about.clone());
-        let matches = command.get_matches_from(words);
+    /// Reads the command line of this operator, and what is given of its own settings. Ends the process where that is all that was
+    /// asked (`--help`), or where it makes no sense.
+    pub(crate) fn read(
+        operator: &Operator,
+        words: impl IntoIterator<Item = OsString>,
+    ) -> (Command, Result<Given, String>) {
+        let matches = Self::of(operator).get_matches_from(words);
+        let own = matches.subcommand_matches("run").unwrap_or(&matches);
+        let given = Given::read(&operator.settings, own);
         match Self::from_arg_matches(&matches) {
-            Ok(cli) => cli.command.unwrap_or(Command::Run(cli.run)),
+            Ok(cli) => (cli.command.unwrap_or(Command::Run(cli.run)), given),
             Err(error) => error.exit(),
         }
+    }
+
+    fn of(operator: &Operator) -> clap::Command {
+        Self::command()
+            .name(operator.name)
+            .version(operator.version)
+            .about(operator.about.clone())
+            .args(own::args(&operator.settings))
+            .mut_subcommand("run", |run| run.args(own::args(&operator.settings)))
     }
 }
 
 impl Run {
-    pub(crate) fn settings(&self) -> Settings {
+    pub(crate) fn settings(&self, operator: &Operator) -> Settings {
         let health = self.health_probe_bind_address.unwrap_or(self.metrics_bind_address);
         let election = self.leader_elect.then(|| Lease {
             name: self.leader_elect_resource_name.clone(),
@@ -161,7 +174,7 @@ impl Run {
             // WATCH_NAMESPACE="" is how deployments say "all".
             namespaces: self.namespaces.iter().filter(|name| !name.is_empty()).cloned().collect(),
             own_namespace: self.operator_namespace.clone().filter(|name| !name.is_empty()),
-            workers: self.workers,
+            workers: self.workers.or(operator.workers).unwrap_or(Settings::default().workers),
             admin: [self.metrics_bind_address, health].into_iter().filter_map(|address| address.0).collect(),
             election,
             webhooks: self.webhook_bind_address.0,
@@ -197,11 +210,12 @@ fn workers(text: &str) -> Result<usize, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::own::Setting;
 
     fn settings(args: &[&str]) -> Settings {
         let cli = Cli::try_parse_from([&["operator"], args].concat()).unwrap();
         match cli.command.unwrap_or(Command::Run(cli.run)) {
-            Command::Run(run) => run.settings(),
+            Command::Run(run) => run.settings(&Operator::new("operator")),
             _ => panic!("not a run"),
         }
     }
@@ -209,6 +223,8 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+        let settings = [Setting::new("size", "NUMBER", "How many"), Setting::switch("fast", "Hurry").rare()];
+        Cli::of(&Operator::new("operator").settings(settings)).debug_assert();
     }
 
     #[test]
@@ -217,6 +233,18 @@ mod tests {
             settings(&["--leader-elect", "-n", "a"]),
             settings(&["run", "--leader-elect", "--namespace=a"])
         );
+    }
+
+    #[test]
+    fn the_command_line_says_the_workers_before_the_operator_does() {
+        let workers = |words: &[&str], operator: &Operator| {
+            let cli = Cli::try_parse_from([&["operator"], words].concat()).unwrap();
+            cli.run.settings(operator).workers
+        };
+        let own = Operator::new("operator").workers(7);
+        assert_eq!(workers(&[], &Operator::new("operator")), 2);
+        assert_eq!(workers(&[], &own), 7);
+        assert_eq!(workers(&["--workers=3"], &own), 3);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Blueprints as parts of an operator.
 
 use kube::Resource as _;
-use windlass::{Blueprint, PlanMetrics, Unified};
+use windlass::{Blueprint, Keyring, PlanMetrics, Unified};
 use windlass_runtime::leader::pod_namespace;
 
 use crate::operator::{Drawer, Operator};
@@ -40,15 +40,22 @@ impl Setup<'_> {
     pub fn blueprint<B: Blueprint>(&mut self, unified: Unified<B>) -> Result<(), BoxError> {
         let settings = self.settings();
         let home = settings.own_namespace.clone().or_else(|| pod_namespace().ok());
-        let mut unified = unified.workers(settings.workers).home(home.as_deref().unwrap_or("default"));
+        let home = home.as_deref().unwrap_or("default").to_owned();
+        let mut unified = unified.workers(settings.workers).home(&*home);
         if !settings.namespaces.is_empty() {
             unified = unified.in_namespaces(settings.namespaces.iter().cloned());
         }
-        let unified = unified.metrics(&self.plan_metrics());
+        let unified = unified.metrics(&self.plan_metrics()).keyring(&self.keyring(&home));
         let recorder = self.recorder()?;
         self.needs(unified.access());
         let controller = unified.build(self.client(), self.cache(), &recorder)?;
         Ok(self.controller(controller)?)
+    }
+
+    /// All blueprints of a process have one digest key.
+    fn keyring(&mut self, home: &str) -> Keyring {
+        let (client, cache, name) = (self.client().clone(), self.cache().clone(), self.name());
+        self.keyring.get_or_insert_with(|| Keyring::new(&client, &cache, home, name)).clone()
     }
 
     /// All blueprints of a process count in one place.

@@ -10,6 +10,8 @@ pub(crate) enum Failure {
     Running(String),
     /// Manifests are not as they should be. 1.
     Stale(String),
+    /// A setting cannot be what it is set to. 2, as for a wrong command line.
+    Setting(String),
     /// It could not begin: something around it is missing, and the text says what to do. 3; 2 is for a wrong command line.
     Environment(String),
 }
@@ -18,6 +20,7 @@ impl Failure {
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Running(_) | Self::Stale(_) => 1,
+            Self::Setting(_) => 2,
             Self::Environment(_) => 3,
         })
     }
@@ -26,7 +29,9 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Running(text) | Self::Stale(text) | Self::Environment(text) => f.write_str(text),
+            Self::Running(text) | Self::Stale(text) | Self::Setting(text) | Self::Environment(text) => {
+                f.write_str(text)
+            }
         }
     }
 }

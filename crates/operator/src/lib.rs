@@ -49,6 +49,7 @@ mod graph;
 mod hooks;
 pub mod manifests;
 mod operator;
+mod own;
 mod process;
 mod program;
 mod settings;
@@ -59,7 +60,8 @@ pub use windlass_runtime::manager::BoxError;
 
 pub use self::hooks::Hook;
 pub use self::operator::Operator;
+pub use self::own::{Given, Setting};
 pub use self::process::{AssembleError, Process};
-pub use self::program::{main, main_from};
+pub use self::program::{main, main_from, main_with};
 pub use self::settings::{Lease, Settings};
 pub use self::setup::Setup;

@@ -8,6 +8,7 @@ use windlass::NodeError;
 use windlass_graph::Report;
 use windlass_runtime::manager::BoxError;
 
+use crate::own::Setting;
 use crate::setup::Setup;
 
 /// Draws the plan of an object of one kind, without a cluster.
@@ -31,6 +32,8 @@ pub struct Operator {
     pub(crate) definitions: Vec<CustomResourceDefinition>,
     pub(crate) parts: Vec<Part>,
     pub(crate) drawers: Vec<Drawer>,
+    pub(crate) settings: Vec<Setting>,
+    pub(crate) workers: Option<usize>,
 }
 
 impl fmt::Debug for Operator {
@@ -51,6 +54,8 @@ impl Operator {
             definitions: Vec::new(),
             parts: Vec::new(),
             drawers: Vec::new(),
+            settings: Vec::new(),
+            workers: None,
         }
     }
 
@@ -67,6 +72,17 @@ impl Operator {
     /// The image that manifests name; otherwise `<name>:<version>`.
     pub fn image(self, image: impl Into<String>) -> Self {
         Self { image: Some(image.into()), ..self }
+    }
+
+    /// Settings of its own: flags of its program, for [`main_with`](crate::main_with). A Deployment takes them from a ConfigMap and a
+    /// Secret named `<name>-settings`, if there are any.
+    pub fn settings(self, settings: impl IntoIterator<Item = Setting>) -> Self {
+        Self { settings: settings.into_iter().collect(), ..self }
+    }
+
+    /// How many objects each of its controllers works on at the same time, where `--workers` does not say; otherwise two.
+    pub fn workers(self, workers: usize) -> Self {
+        Self { workers: Some(workers), ..self }
     }
 
     /// A kind that it defines.

@@ -1,6 +1,7 @@
 //! The program around an operator: command line, log, first screen, exit code.
 
-use std::fmt::Write as _;
+use std::ffi::OsString;
+use std::fmt::{self, Write as _};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,6 +13,7 @@ use crate::args::{self, Cli, Command, LogFormat};
 use crate::failure::Failure;
 use crate::manifests::{Install, Manifests};
 use crate::operator::Operator;
+use crate::own::Given;
 use crate::process::{AssembleError, Process};
 use crate::settings::Settings;
 
@@ -35,9 +37,51 @@ pub fn main(operator: &Operator) -> ExitCode {
 }
 
 /// Like [`main`], with these words for a command line: the first is the program's name.
-pub fn main_from(operator: &Operator, words: impl IntoIterator<Item = std::ffi::OsString>) -> ExitCode {
-    let done = match Cli::read(operator, words) {
-        Command::Run(args) => run(operator, &args),
+pub fn main_from(operator: &Operator, words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    follow(operator, words, |args, _| run(operator, args))
+}
+
+/// Like [`main`], for an operator with [settings](Operator::settings) of its own: what runs is what `configure` makes of those that
+/// are given. Manifests and plans are those of the operator as it is without them.
+///
+/// An error should name the setting, its value and the remedy; [`Given::whence`] says where it was set.
+///
+/// ```no_run
+/// use std::process::ExitCode;
+/// use windlass_operator::{Given, Operator, Setting};
+///
+/// fn operator(currency: &str) -> Operator {
+///     let settings = [Setting::new("currency", "CODE", "What prices are in; otherwise EUR")];
+///     Operator::new("shop-operator").about(format!("Sells in {currency}")).settings(settings)
+/// }
+///
+/// fn configured(given: &Given) -> Result<Operator, String> {
+///     let currency = given.values().find(|(key, _)| *key == "currency").map_or("EUR", |(_, value)| value);
+///     Ok(operator(currency))
+/// }
+///
+/// fn main() -> ExitCode {
+///     windlass_operator::main_with(&operator("EUR"), configured)
+/// }
+/// ```
+pub fn main_with<E: fmt::Display>(
+    operator: &Operator,
+    configure: impl FnOnce(&Given) -> Result<Operator, E>,
+) -> ExitCode {
+    follow(operator, std::env::args_os(), |args, given| {
+        let configured = configure(&given).map_err(|error| Failure::Setting(error.to_string()))?;
+        run(&configured, args)
+    })
+}
+
+fn follow(
+    operator: &Operator,
+    words: impl IntoIterator<Item = OsString>,
+    run: impl FnOnce(&args::Run, Given) -> Result<(), Failure>,
+) -> ExitCode {
+    let (command, given) = Cli::read(operator, words);
+    let done = match command {
+        Command::Run(args) => given.map_err(Failure::Environment).and_then(|given| run(&args, given)),
         Command::Manifests(args) => manifests(operator, &args),
         Command::Graph(args) => crate::graph::show(operator, &args),
     };
@@ -64,7 +108,7 @@ fn run(operator: &Operator, args: &args::Run) -> Result<(), Failure> {
         runtime.map_err(|error| Failure::Environment(format!("no threads can be started: {error}")))?;
     runtime.block_on(async {
         let config = config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
-        let settings = args.settings();
+        let settings = args.settings(operator);
         let cluster = config.cluster_url.to_string();
         let process = operator.assemble(config, &settings).map_err(|error| Failure::Environment(advise(&error)))?;
         let facts = facts(operator, &settings, &process, &cluster);

@@ -166,4 +166,4 @@ pub use secrecy::{DigestKey, Random};
 pub use seen::{Seen, Wait};
 pub use status::{Status, condition};
 pub use step::{Step, StepState};
-pub use unified::{Unified, UnifiedError};
+pub use unified::{Keyring, Unified, UnifiedError};

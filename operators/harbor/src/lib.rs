@@ -37,9 +37,20 @@ pub fn operator_with(settings: &HarborSettings) -> Operator {
     let operator = Operator::new("harbor-operator")
         .about("Runs Harbor: registries, and all that belongs to them")
         .version(env!("CARGO_PKG_VERSION"));
-    let unjudged = settings.unjudged.clone();
+    let operator = match settings.workers {
+        Some(workers) => operator.workers(workers),
+        None => operator,
+    };
+    let (unjudged, ignored) = (settings.unjudged.clone(), settings.ignored.clone());
     // Conversion goes with the definitions: without it, the API server would drop what the other version does not know.
     let operator = with_kinds(operator)
+        .settings(settings::keys::keys())
+        .part(move |_| {
+            for key in &ignored {
+                tracing::warn!(key, "this setting has no effect any more: remove it");
+            }
+            Ok(())
+        })
         .part(conversion::converters)
         .part(takeover::webhooks::watchman)
         .part(move |setup| validation::validators(setup, &ByCatalogue, &unjudged));

@@ -2,6 +2,11 @@
 
 use std::process::ExitCode;
 
+use harbor_operator::settings::HarborSettings;
+use harbor_operator::{operator, operator_with};
+
 fn main() -> ExitCode {
-    windlass_operator::main(&harbor_operator::operator())
+    windlass_operator::main_with(&operator(), |given| {
+        HarborSettings::given(given).map(|settings| operator_with(&settings))
+    })
 }

@@ -1,8 +1,11 @@
 //! How the operator is configured, beyond what every operator can be told: the keys that its predecessor had, each with an
 //! effect.
 //!
-//! A key is given in a file (`github-token: …`), or in the environment (`GITHUB_TOKEN`). Keys that mean nothing any more are
+//! A key is given by a flag (`--github-token …`), in the environment (`GITHUB_TOKEN`) or in a file (`github-token: …`): [`keys`] has all of
+//! them, with what they do. The first of the three counts. Keys that mean nothing any more are
 //! taken, and named in [`HarborSettings::ignored`], so that a configuration which is there keeps working.
+
+pub mod keys;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -51,6 +54,8 @@ pub struct HarborSettings {
     pub workers: Option<usize>,
     /// `network-policies`: whether NetworkPolicies are made where an object does not say.
     pub network_policies: bool,
+    /// `controllers`: those that run, where not all do.
+    pub chosen: Option<BTreeSet<String>>,
     /// `<controller>-controller-disabled`: controllers that do not run.
     pub disabled: BTreeSet<String>,
     /// `<controller>-webhook-disabled`: kinds that are stored without being judged. The predecessor took it for its opposite.
@@ -100,6 +105,7 @@ impl Default for HarborSettings {
             class: None,
             workers: None,
             network_policies: false,
+            chosen: None,
             disabled: BTreeSet::new(),
             unjudged: BTreeSet::new(),
             github_token: None,
@@ -129,19 +135,21 @@ impl fmt::Debug for HarborSettings {
     }
 }
 
-/// A key whose value makes no sense. The value is not shown: it may be a secret.
+/// A key whose value makes no sense. What is secret can be anything, so the value may be shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WrongSetting {
     /// A value that cannot be.
-    #[error("{key} cannot be what it is set to: {remedy}")]
+    #[error("{key} cannot be {value:?}: {remedy}")]
     Value {
         /// The key.
         key: String,
+        /// What it is set to.
+        value: String,
         /// What it can be.
         remedy: &'static str,
     },
     /// A key that is none.
-    #[error("there is no setting {0}; look for a typing error")]
+    #[error("there is no setting {0}: look for a typing error, or at those that --help shows")]
     Unknown(String),
 }
 
@@ -164,7 +172,7 @@ impl HarborSettings {
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), WrongSetting> {
-        let wrong = |remedy| WrongSetting::Value { key: key.to_owned(), remedy };
+        let wrong = |remedy| WrongSetting::Value { key: key.to_owned(), value: value.to_owned(), remedy };
         let truth = || match value.to_ascii_lowercase().as_str() {
             "true" | "1" => Ok(true),
             "false" | "0" | "" => Ok(false),
@@ -180,6 +188,21 @@ impl HarborSettings {
         };
         match key {
             "classname" => self.class = text(),
+            "controllers" => {
+                let words: BTreeSet<String> = value
+                    .split(',')
+                    .map(str::trim)
+                    .filter(|word| !word.is_empty())
+                    .map(str::to_owned)
+                    .collect();
+                if words.iter().any(|word| !CONTROLLERS.contains(&&**word)) {
+                    return Err(wrong(
+                        "write words of chartmuseum, core, exporter, harbor, harborcluster, jobservice, notaryserver, \
+                         notarysigner, portal, registry, registryctl, trivy, with commas between them",
+                    ));
+                }
+                self.chosen = Some(words).filter(|words| !words.is_empty());
+            }
             "max-concurrent-reconciliation" => self.workers = usize::try_from(count()?).ok(),
             "max-reconcile" => self.workers = self.workers.or(usize::try_from(count()?).ok()),
             "network-policies" => self.network_policies = truth()?,
@@ -232,7 +255,8 @@ impl HarborSettings {
 
     /// Whether a controller runs, by its word.
     pub fn runs(&self, controller: &str) -> bool {
-        !self.disabled.contains(controller)
+        let chosen = self.chosen.as_ref().is_none_or(|chosen| chosen.contains(controller));
+        chosen && !self.disabled.contains(controller)
     }
 
     /// The name of a Secret of Zalando's operator.
@@ -260,6 +284,7 @@ mod tests {
             ("classname", "blue"),
             ("max-concurrent-reconciliation", "5"),
             ("NETWORK_POLICIES", "true"),
+            ("controllers", "harbor, core"),
             ("core-controller-disabled", "true"),
             ("harborcluster-webhook-disabled", "true"),
             ("max-reconcile", "3"),
@@ -286,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_said_without_the_value() {
+    fn what_makes_no_sense_is_said_with_its_value_and_a_remedy() {
         for (key, value) in [
             ("network-policies", "perhaps"),
             ("registry-encryption-cost", "99"),
@@ -294,9 +319,10 @@ mod tests {
             ("postgresql-max-connections", "-7"),
             ("postgres-secrets-template", "fixed"),
             ("notary-server-certificate-algorithm", "rot13"),
+            ("controllers", "harbor,kore"),
         ] {
             let error = set(key, value).unwrap_err().to_string();
-            assert!(error.starts_with(key) && !error.contains(value), "{error}");
+            assert!(error.starts_with(key) && error.contains(value) && error.contains(": write "), "{error}");
         }
         assert_eq!(set("clasname", "x"), Err(WrongSetting::Unknown("clasname".into())));
         assert!(!HarborSettings::is_key("PATH"));

@@ -31,7 +31,7 @@ pub(super) fn deployment(operator: &Operator, install: &Install, declared: &Decl
         }
     }
     let probe = |path: &str, period: u32| json!({"httpGet": {"path": path, "port": "admin"}, "periodSeconds": period});
-    let container = json!({
+    let mut container = json!({
         "name": "operator",
         "image": install.image,
         "args": ["run", "--leader-elect", "--log-format=json", format!("--metrics-bind-address=:{ADMIN_PORT}")],
@@ -46,6 +46,10 @@ pub(super) fn deployment(operator: &Operator, install: &Install, declared: &Decl
             "capabilities": {"drop": ["ALL"]},
         },
     });
+    if !operator.settings.is_empty() {
+        let from = json!({"name": format!("{}-settings", operator.name), "optional": true});
+        container["envFrom"] = json!([{"configMapRef": from}, {"secretRef": from}]);
+    }
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": operator.name, "namespace": install.namespace, "labels": labels(operator)},

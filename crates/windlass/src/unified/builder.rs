@@ -59,6 +59,7 @@ pub struct Unified<B> {
     concurrency: usize,
     home: String,
     key: Option<DigestKey>,
+    keyring: Option<Keyring>,
     metrics: PlanMetrics,
     mutations: Vec<Mutation>,
     predecessors: Vec<String>,
@@ -95,6 +96,7 @@ impl<B: Blueprint> Unified<B> {
             concurrency: 8,
             home: "default".into(),
             key: None,
+            keyring: None,
             metrics: PlanMetrics::hidden(),
             mutations: Vec::new(),
             predecessors: Vec::new(),
@@ -137,6 +139,12 @@ impl<B: Blueprint> Unified<B> {
     /// The digest key, if it is not to be kept in a Secret of the cluster.
     pub fn digest_key(self, key: DigestKey) -> Self {
         Self { key: Some(key), ..self }
+    }
+
+    /// Where the digest key comes from, shared with other blueprints; otherwise it has one of its own. To begin sharing changes the key,
+    /// and that restarts nothing.
+    pub fn keyring(self, keyring: &Keyring) -> Self {
+        Self { keyring: Some(keyring.clone()), ..self }
     }
 
     /// Shows what is counted.
@@ -188,7 +196,8 @@ impl<B: Blueprint> Unified<B> {
     }
 
     fn key_place(&self) -> ObjectKey {
-        ObjectKey::namespaced(&*self.home, format!("{}-digest-key", B::NAME))
+        let own = || Keyring::place_of(&self.home, B::NAME);
+        self.keyring.as_ref().map_or_else(own, |shared| shared.place().clone())
     }
 
     /// The controller.
@@ -248,9 +257,10 @@ impl<B: Blueprint> Unified<B> {
             });
         }
 
-        let keyring = match &self.key {
-            Some(key) => Keyring::given(client, cache, key.clone()),
-            None => Keyring::new(client, cache, self.key_place(), B::NAME),
+        let keyring = match (self.key, self.keyring) {
+            (Some(key), _) => Keyring::given(client, cache, key),
+            (None, Some(shared)) => shared,
+            (None, None) => Keyring::new(client, cache, &self.home, B::NAME),
         };
         let machine = Machine {
             owners,

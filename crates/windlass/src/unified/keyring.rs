@@ -1,5 +1,8 @@
 //! The installation's digest key, kept in a Secret, made when it is first needed.
 
+use std::fmt;
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use k8s_openapi::api::core::v1::Secret;
@@ -16,8 +19,13 @@ use crate::secrecy::{DigestKey, Random};
 
 const FIELD: &str = "key";
 
-/// Where the key comes from.
-pub(crate) struct Keyring {
+/// Where the digest key comes from: a Secret, which is read, or made, when the key is first needed.
+///
+/// Blueprints of one process that share it ([`Unified::keyring`](crate::Unified::keyring)) have one key, read once.
+#[derive(Clone)]
+pub struct Keyring(Arc<Place>);
+
+struct Place {
     client: Client,
     cache: Cache,
     place: ObjectKey,
@@ -25,28 +33,49 @@ pub(crate) struct Keyring {
     key: OnceCell<DigestKey>,
 }
 
+impl fmt::Debug for Keyring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Keyring").field(&self.0.place).finish()
+    }
+}
+
 impl Keyring {
-    pub(crate) fn new(client: &Client, cache: &Cache, place: ObjectKey, manager: &str) -> Self {
-        let key = OnceCell::new();
-        Self { client: client.clone(), cache: cache.clone(), place, manager: manager.to_owned(), key }
+    /// The key of a name (an operator's, or a blueprint's), in the Secret `<name>-digest-key` of this namespace.
+    pub fn new(client: &Client, cache: &Cache, namespace: &str, name: &str) -> Self {
+        Self::with(client, cache, Self::place_of(namespace, name), name, OnceCell::new())
     }
 
     pub(crate) fn given(client: &Client, cache: &Cache, key: DigestKey) -> Self {
-        let place = ObjectKey::cluster("");
-        Self {
-            client: client.clone(),
-            cache: cache.clone(),
-            place,
-            manager: String::new(),
-            key: OnceCell::new_with(Some(key)),
-        }
+        Self::with(client, cache, ObjectKey::cluster(""), "", OnceCell::new_with(Some(key)))
+    }
+
+    fn with(
+        client: &Client,
+        cache: &Cache,
+        place: ObjectKey,
+        manager: &str,
+        key: OnceCell<DigestKey>,
+    ) -> Self {
+        let (client, cache, manager) = (client.clone(), cache.clone(), manager.to_owned());
+        Self(Arc::new(Place { client, cache, place, manager, key }))
+    }
+
+    pub(crate) fn place_of(namespace: &str, name: &str) -> ObjectKey {
+        ObjectKey::namespaced(namespace, format!("{name}-digest-key"))
+    }
+
+    /// Its Secret.
+    pub(crate) fn place(&self) -> &ObjectKey {
+        &self.0.place
     }
 
     /// The key. The first caller reads it from its Secret, or makes that; the others wait for it.
     pub(crate) async fn get(&self) -> Result<&DigestKey, NodeError> {
-        self.key.get_or_try_init(|| self.load()).await
+        self.0.key.get_or_try_init(|| self.0.load()).await
     }
+}
 
+impl Place {
     async fn load(&self) -> Result<DigestKey, NodeError> {
         // By a watch and not by a get, so that a restart costs lists only. It ends with this function.
         let broken = |error: &dyn std::fmt::Display| {

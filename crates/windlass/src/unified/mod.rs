@@ -20,3 +20,4 @@ mod teardown;
 mod tell;
 
 pub use self::builder::{Unified, UnifiedError};
+pub use self::keyring::Keyring;

@@ -43,6 +43,8 @@ pub trait Judged: Resource<DynamicType = ()> + DeserializeOwned + Serialize + Se
 #[derive(Debug)]
 pub struct Rules<K, V> {
     versions: V,
+    /// Whether objects are judged; otherwise all of them are stored as they are.
+    judges: bool,
     kind: PhantomData<fn() -> K>,
 }
 
@@ -51,6 +53,7 @@ impl<K: Judged, V: VersionRules + 'static> Validator for Rules<K, V> {
 
     async fn validate(&self, request: &Request<K>, found: &mut Findings) -> Result<(), Denial> {
         match &request.operation {
+            _ if !self.judges => {}
             Operation::Create { new } => new.judge(None, &self.versions, found),
             Operation::Update { old, new } if new.meta().deletion_timestamp.is_none() && !new.same(old) => {
                 new.judge(Some(old), &self.versions, found);
@@ -61,7 +64,8 @@ impl<K: Judged, V: VersionRules + 'static> Validator for Rules<K, V> {
     }
 }
 
-/// Adds the validators of all kinds, but for those whose controller's word is in `unjudged`.
+/// Adds the validators of all kinds. Those whose controller's word is in `unjudged` have nothing against anything: the API server asks
+/// them all the same, as its configuration says, and nobody who answers would be a refusal.
 pub fn validators<V: VersionRules + Clone + 'static>(
     setup: &mut Setup<'_>,
     versions: &V,
@@ -81,19 +85,20 @@ pub fn validators<V: VersionRules + Clone + 'static>(
         ("registryctl", validator::<RegistryController, V>),
         ("trivy", validator::<Trivy, V>),
     ];
-    for (_, add) in all.into_iter().filter(|(word, _)| !unjudged.contains(*word)) {
-        add(setup, versions)?;
+    for (word, add) in all {
+        add(setup, versions, !unjudged.contains(word))?;
     }
     Ok(())
 }
 
-type Add<V> = fn(&mut Setup<'_>, &V) -> Result<(), BoxError>;
+type Add<V> = fn(&mut Setup<'_>, &V, bool) -> Result<(), BoxError>;
 
 fn validator<K: Judged, V: VersionRules + Clone + 'static>(
     setup: &mut Setup<'_>,
     versions: &V,
+    judges: bool,
 ) -> Result<(), BoxError> {
-    setup.validator(Rules::<K, V> { versions: versions.clone(), kind: PhantomData })?;
+    setup.validator(Rules::<K, V> { versions: versions.clone(), judges, kind: PhantomData })?;
     Ok(())
 }
 

@@ -41,7 +41,7 @@ fn operator(options: &HarborSettings) -> Operator {
 pub(crate) struct World {
     pub(crate) env: TestEnv,
     pub(crate) namespace: TestNamespace,
-    user: TestUser,
+    pub(crate) user: TestUser,
     options: HarborSettings,
     begun: Mark,
 }

@@ -1,0 +1,156 @@
+//! What Harbors cost: requests as the API server counts them, memory, and time of processors.
+//!
+//! Five Harbors by default. More, or another build of the program (a test's own is not optimised):
+//! `WINDLASS_HARBORS=50 HARBOR_OPERATOR=target/release/harbor-operator cargo test -p harbor-operator --test figures -- --nocapture`.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
+
+#[path = "../harbor/world.rs"]
+#[allow(dead_code)] // it is made for more
+mod world;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use example_support::Program;
+use harbor_operator::api::Harbor;
+use kube::api::ListParams;
+use serde_json::json;
+use windlass_testenv::{Requests, TestEnv, or_not_run, within};
+use world::{World, harbor, said};
+
+/// The most requests that the first Harbor of an installation may cost until it is ready, Events and Leases apart.
+const FIRST: usize = 70;
+/// And the most that each of many may.
+const EACH: usize = 64;
+/// Of these, what is not for status: one write and at most one watch for each object. How often a status is written depends on how long
+/// things take (at most once a second, while it waits), which on a busy machine is no fault of the operator.
+const FIRST_WITHOUT_STATUS: usize = 58;
+const EACH_WITHOUT_STATUS: usize = 54;
+/// A Harbor and its five components: core, registry, registryctl, jobservice, portal.
+const OBJECTS: u64 = 6;
+
+fn amount() -> Result<usize> {
+    match std::env::var("WINDLASS_HARBORS") {
+        Ok(text) => text.parse().with_context(|| format!("WINDLASS_HARBORS={text}: write a number")),
+        Err(_) => Ok(5),
+    }
+}
+
+fn binary() -> String {
+    let own = || env!("CARGO_BIN_EXE_harbor-operator").to_owned();
+    std::env::var("HARBOR_OPERATOR").unwrap_or_else(|_| own())
+}
+
+fn without_status(requests: &Requests) -> usize {
+    requests.filter(|request| request.subresource != "status").count()
+}
+
+struct Figures {
+    world: World,
+    kubeconfig: tempfile::TempPath,
+}
+
+impl Figures {
+    async fn new(env: TestEnv) -> Result<Self> {
+        let world = World::new(env, "figures").await?;
+        let kubeconfig = tempfile::NamedTempFile::new()?.into_temp_path();
+        std::fs::write(&kubeconfig, world.user.kubeconfig()?)?;
+        Ok(Self { world, kubeconfig })
+    }
+
+    async fn start(&self) -> Result<Program> {
+        let home = self.world.namespace.name();
+        let args = ["-n", home, "--webhook-bind-address=0"];
+        let program = Program::start(&binary(), &self.kubeconfig, &args, &[("POD_NAMESPACE", home)])?;
+        for part in ["harbor", "core", "registry", "registryctl", "jobservice", "portal"] {
+            program.ready(&format!("{part}.goharbor.io")).await?;
+        }
+        Ok(program)
+    }
+
+    async fn create(&self, number: usize) -> Result<()> {
+        let mut one = harbor();
+        let host = format!("harbor-{number}.example.com");
+        one["metadata"]["name"] = json!(format!("harbor-{number}"));
+        one["spec"]["externalURL"] = json!(format!("https://{host}"));
+        one["spec"]["expose"]["core"]["ingress"]["host"] = json!(host);
+        self.world.put::<Harbor>(one).await?;
+        Ok(())
+    }
+
+    /// Waits until so many are ready.
+    async fn ready(&self, amount: usize) -> Result<()> {
+        let harbors = self.world.namespace.api::<Harbor>();
+        let all = within(Duration::from_mins(20), "all Harbors to be ready", || async {
+            let found = harbors.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
+            let ready = found.iter().filter(|harbor| said(harbor, "Ready").0 == "True").count();
+            if ready == amount { Ok(()) } else { Err(format!("{ready} are")) }
+        });
+        Ok(all.await?)
+    }
+
+    fn show(&self, what: &str, asked: &Requests, program: &Program) -> Result<()> {
+        let mut counts = BTreeMap::<String, usize>::new();
+        for request in asked.iter() {
+            let slash = if request.subresource.is_empty() { "" } else { "/" };
+            let kind = format!("{} {}{slash}{}", request.verb, request.resource, request.subresource);
+            *counts.entry(kind).or_default() += 1;
+        }
+        println!(
+            "{what}: {} requests, {:.1} MB resident, {:.2} s of processors",
+            asked.count(),
+            program.resident()?,
+            program.processor_time()?,
+        );
+        println!("{counts:#?}");
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn harbors_cost_what_they_may_and_nothing_after_a_restart() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let figures = Figures::new(env).await?;
+    let amount = amount()?;
+
+    let started = figures.world.mark()?;
+    let program = figures.start().await?;
+    figures.show("from nothing to waiting for Harbors", &figures.world.requests(started)?, &program)?;
+    let begun = figures.world.mark()?;
+    figures.create(0).await?;
+    figures.ready(1).await?;
+    program.idle_after(OBJECTS).await?;
+    let first = figures.world.requests(begun)?;
+    figures.show("one Harbor, from nothing to ready", &first, &program)?;
+    println!("at most {FIRST} requests are wanted");
+    assert!(without_status(&first) <= FIRST_WITHOUT_STATUS, "{first}");
+
+    for number in 1..amount {
+        figures.create(number).await?;
+    }
+    figures.ready(amount).await?;
+    program.idle_after(OBJECTS * amount as u64).await?;
+    let all = figures.world.requests(begun)?;
+    figures.show(&format!("{amount} Harbors, from nothing to ready"), &all, &program)?;
+    println!("at most {} requests are wanted", EACH * amount);
+    let others = without_status(&all);
+    assert!(others <= EACH_WITHOUT_STATUS * amount + FIRST_WITHOUT_STATUS, "{others}");
+    let failed = all.filter(|request| request.code >= 400 && request.code != 404);
+    assert!(failed.is_empty(), "{failed}");
+
+    let quiet = figures.world.mark()?;
+    program.stop()?;
+    assert!(figures.world.requests(quiet)?.writes().is_empty());
+
+    let restarted = figures.world.mark()?;
+    let program = figures.start().await?;
+    program.idle_after(OBJECTS * amount as u64).await?;
+    let asked = figures.world.requests(restarted)?;
+    figures.show(&format!("a restart with {amount} Harbors"), &asked, &program)?;
+    // A program asks the server for its version once, to greet it: that is no resource.
+    let others =
+        asked.filter(|request| !matches!(&*request.verb, "list" | "watch") && !request.resource.is_empty());
+    assert!(others.is_empty(), "after a restart: {others}");
+    program.stop()
+}

@@ -1,0 +1,76 @@
+//! The program and its user: what it says, and which of several settings counts.
+
+use std::process::{Command, Output};
+
+use anyhow::Result;
+use harbor_operator::settings::keys::keys;
+
+fn program(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_harbor-operator"));
+    // What this machine has set is no part of the test.
+    for name in ["KUBECONFIG", "WATCH_NAMESPACE", "POD_NAMESPACE", "HOME", "CONFIG_FILE"] {
+        command.env_remove(name);
+    }
+    for setting in keys() {
+        command.env_remove(setting.variable());
+    }
+    command.args(args);
+    command
+}
+
+fn ends(command: &mut Command, code: i32) -> Result<String> {
+    let Output { status, stdout, stderr } = command.output()?;
+    let said = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    assert_eq!(status.code(), Some(code), "{said}");
+    Ok(said)
+}
+
+#[test]
+fn help_explains_every_setting_and_shows_no_secret() -> Result<()> {
+    let said = ends(program(&["--help"]).env("GITHUB_TOKEN", "hunter2"), 0)?;
+    assert!(said.starts_with("Runs Harbor"), "{said}");
+    for setting in keys() {
+        let (flag, variable) = (format!("--{}", setting.key()), format!("[env: {}", setting.variable()));
+        assert!(said.contains(&flag) && said.contains(&variable), "{flag} {variable}: {said}");
+    }
+    assert!(!said.contains("hunter2"));
+    let short = ends(&mut program(&["-h"]), 0)?;
+    assert!(short.contains("--classname") && !short.contains("--core-controller-disabled"), "{short}");
+    Ok(())
+}
+
+#[test]
+fn a_flag_counts_before_the_environment_and_that_before_the_file() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("settings.yaml");
+    std::fs::write(&file, "registry-encryption-cost: 77\n")?;
+    let config = format!("--config={}", file.display());
+    let (nowhere, variable) = ("--kubeconfig=/nowhere", "REGISTRY_ENCRYPTION_COST");
+    // A wrong value shows which one counts; where a right one does, the missing cluster is all that is wrong.
+    let said = ends(&mut program(&[nowhere, &config]), 2)?;
+    assert!(
+        said.contains(r#"registry-encryption-cost cannot be "77": write a number from 4 to 31"#),
+        "{said}"
+    );
+    assert!(said.contains(&format!("set by registry-encryption-cost in {}", file.display())), "{said}");
+    let said = ends(program(&[nowhere, &config]).env(variable, "88"), 2)?;
+    assert!(said.contains("88") && said.contains("REGISTRY_ENCRYPTION_COST in the environment"), "{said}");
+    let said = ends(program(&[nowhere, "--registry-encryption-cost=99"]).env(variable, "5"), 2)?;
+    assert!(said.contains("99") && said.contains("set by --registry-encryption-cost"), "{said}");
+    ends(program(&[nowhere, &config]).env(variable, "5"), 3)?;
+    ends(program(&["run", nowhere, &config, "--registry-encryption-cost=6"]).env(variable, "88"), 3)?;
+    Ok(())
+}
+
+#[test]
+fn what_is_no_setting_is_named_with_its_file() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("settings.yaml");
+    std::fs::write(&file, "- key: clasname\n  priority: 50\n  value: blue\n")?;
+    let said = ends(program(&["--kubeconfig=/nowhere"]).env("CONFIG_FILE", &file), 2)?;
+    assert!(said.contains("there is no setting clasname") && said.contains("settings.yaml"), "{said}");
+    let said = ends(&mut program(&["--kubeconfig=/nowhere", "--config=/nowhere/at/all"]), 3)?;
+    assert!(said.contains("/nowhere/at/all"), "{said}");
+    ends(&mut program(&["--clasname=blue"]), 2)?;
+    Ok(())
+}
