@@ -290,6 +290,7 @@ mod tests {
         ];
         assert_eq!(kept(&built_in()), built);
         let delegated_parts = [
+            "Secret minio-sample",
             "Secret minio-sample-creds",
             "Secret sample-redis",
             "Tenant minio-sample",
