@@ -297,7 +297,8 @@ mod tests {
             "postgresql postgresql-registry-sample",
         ];
         assert_eq!(kept(&delegated()), delegated_parts);
-        for mut cluster in [built_in(), delegated()] {
+        for made in [built_in, delegated] {
+            let mut cluster = made();
             cluster.spec.common.deletion_policy = Some(crate::api::harbor::DeletionPolicy::Delete);
             assert!(kept(&cluster).is_empty());
         }
@@ -338,7 +339,8 @@ mod tests {
 
     #[test]
     fn drawing_twice_gives_the_same() {
-        for cluster in [external(), built_in(), delegated()] {
+        for made in [external, built_in, delegated] {
+            let cluster = made();
             assert_eq!(objects(&cluster, &[]), objects(&cluster, &[]));
         }
     }
