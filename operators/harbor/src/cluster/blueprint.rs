@@ -290,13 +290,15 @@ mod tests {
         ];
         assert_eq!(kept(&built_in()), built);
         let delegated_parts = [
+            "Secret minio-sample",
             "Secret minio-sample-creds",
             "Secret sample-redis",
             "Tenant minio-sample",
             "postgresql postgresql-registry-sample",
         ];
         assert_eq!(kept(&delegated()), delegated_parts);
-        for mut cluster in [built_in(), delegated()] {
+        for made in [built_in, delegated] {
+            let mut cluster = made();
             cluster.spec.common.deletion_policy = Some(crate::api::harbor::DeletionPolicy::Delete);
             assert!(kept(&cluster).is_empty());
         }
@@ -337,7 +339,8 @@ mod tests {
 
     #[test]
     fn drawing_twice_gives_the_same() {
-        for cluster in [external(), built_in(), delegated()] {
+        for made in [external, built_in, delegated] {
+            let cluster = made();
             assert_eq!(objects(&cluster, &[]), objects(&cluster, &[]));
         }
     }

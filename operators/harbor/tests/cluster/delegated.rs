@@ -187,6 +187,15 @@ async fn a_full_stack_is_healthy_on_real_health_within_its_budget_and_then_costs
     let writes = world.requests(quiet)?.writes();
     assert!(writes.is_empty(), "converged, and yet: {writes}");
 
+    running.stop().await?;
+    let restart = world.mark()?;
+    let running = operator(&world).await?;
+    running.idle_after(12).await?; // the cluster, its Harbor and ten components
+    settled(&running).await?;
+    let asked = for_each(&world.requests(restart)?);
+    let others = asked.filter(|request| !matches!(&*request.verb, "list" | "watch"));
+    assert!(others.is_empty(), "after a restart: {others}");
+
     // A password that Zalando's operator rotates is followed.
     let rotated = json!({"stringData": {"password": "second"}});
     world.change::<Secret>(&format!("harbor.{postgres}.credentials"), rotated).await?;

@@ -89,6 +89,7 @@ pub(crate) fn for_each(asked: &Requests) -> Requests {
 }
 
 /// Prints what was asked for, and how much of it is status.
+#[allow(clippy::print_stdout)] // for whoever asks what it costs
 pub(crate) fn print(title: &str, asked: &Requests) {
     let mut counts = BTreeMap::<String, usize>::new();
     for request in asked.iter() {

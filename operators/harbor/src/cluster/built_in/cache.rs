@@ -23,9 +23,9 @@ printf '%s\n' 'port 6379' 'dir /var/lib/redis' 'protected-mode no' 'appendonly y
 unset PASSWORD
 exec "$(command -v valkey-server || command -v redis-server)" /run/cache/server.conf
 "#;
-/// Answers once all data is loaded.
+/// The answer is another until all data is loaded.
 const ASK: &str =
-    r#"REDISCLI_AUTH="$PASSWORD" "$(command -v valkey-cli || command -v redis-cli)" ping | grep -q PONG"#;
+    r#"[ "$(REDISCLI_AUTH="$PASSWORD" "$(command -v valkey-cli || command -v redis-cli)" ping)" = PONG ]"#;
 
 /// Plans a cache.
 pub fn cache(site: &Site<'_>, plan: &mut Plan) -> Result<Part<RedisHost>, DrawError> {

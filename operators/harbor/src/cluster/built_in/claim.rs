@@ -17,13 +17,13 @@ pub(super) fn plan(
     plan: &mut Plan,
 ) -> Result<Planned, DrawError> {
     let modes = if modes.is_empty() { json!(["ReadWriteOnce"]) } else { json!(modes) };
-    let size = volume.storage.as_deref().unwrap_or(usual_size);
+    let capacity = volume.storage.as_deref().unwrap_or(usual_size);
     let claim: Value = json!({
         "metadata": site.metadata(name),
         "spec": {
             "accessModes": modes,
             "storageClassName": volume.storage_class_name,
-            "resources": {"requests": {"storage": size}},
+            "resources": {"requests": {"storage": capacity}},
         },
     });
     Ok(site.keep(plan.add(serde_json::from_value::<PersistentVolumeClaim>(claim)?)))

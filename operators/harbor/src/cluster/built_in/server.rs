@@ -70,13 +70,8 @@ impl Server<'_> {
         let own = json!({"clusterIP": "None", "publishNotReadyAddresses": true});
         let own = plan.add(service(&headless, own)?);
         let shared = plan.add(service(&self.name, json!({}))?);
-        let mut metadata = site.metadata(&self.name);
-        metadata
-            .labels
-            .get_or_insert_default()
-            .extend([("app.kubernetes.io/part-of".to_owned(), "harbor".to_owned())]);
         let set = json!({
-            "metadata": metadata,
+            "metadata": site.metadata(&self.name),
             "spec": {
                 "replicas": 1,
                 "serviceName": headless,

@@ -62,9 +62,11 @@ pub fn storage(
     let secret = credentials(site, minio);
     let generated = (secret == site.names.minio_credentials()).then(|| generate(site, &secret, plan));
 
-    let mut tenant = Tenant::new(&name, TenantSpec { fields: fields(tenant_spec(site, minio, &secret)?) });
+    let there = given.observed::<Tenant>(&name);
+    let spec = fields(tenant_spec(site, minio, &secret, there.as_ref())?);
+    let mut tenant = Tenant::new(&name, TenantSpec { fields: spec });
     tenant.metadata = labelled(site, &name);
-    let health = health(given.observed::<Tenant>(&name), minio.replicas, &format!("{name}-{POOL}"));
+    let health = health(there, minio.replicas, &format!("{name}-{POOL}"));
     let tenant = site.keep(plan.add(tenant).ready_when(move |_| health.clone())).after(&generated);
     let bucket = plan.task(bucket(site, minio, &secret)?).after([&tenant]);
     let mut needs = vec![tenant, bucket];
@@ -75,6 +77,8 @@ pub fn storage(
         let access = String::from_utf8(data.remove("accesskey")?.0).ok()?;
         Some((access, data.remove("secretkey")?))
     });
+    // A preview has no values, and shows what there would be.
+    let keys = keys.or_else(|| given.is_assumed().then(|| (String::new(), ByteString::default())));
     let redirect = redirect(site);
     if let Some((redirect, exposed)) =
         redirect.and_then(|redirect| Some((redirect, redirect.expose.as_ref()?)))
@@ -82,16 +86,13 @@ pub fn storage(
     {
         needs.push(plan.add(ingress(site, &name, to, exposed.tls.as_ref(), SERVICE, PORT)?));
     }
-    let told = match keys {
-        Some((access, key)) => {
-            needs.push(site.keep(plan.add(registry_key(site, &name, key))));
-            Ok(store(site, access))
-        }
-        None => {
-            let why = format!("Secret {secret} does not have the keys accesskey and secretkey yet");
-            needs.push(plan.pending::<Secret>(&name, why.clone()));
-            Err(why)
-        }
+    let told = if let Some((access, key)) = keys {
+        needs.push(site.keep(plan.add(registry_key(site, &name, key))));
+        Ok(store(site, access))
+    } else {
+        let why = format!("Secret {secret} does not have the keys accesskey and secretkey yet");
+        needs.push(plan.pending::<Secret>(&name, why.clone()));
+        Err(why)
     };
     Ok(Part { told, needs })
 }
@@ -137,14 +138,22 @@ fn registry_key(site: &Site<'_>, name: &str, key: ByteString) -> Secret {
     }
 }
 
-fn tenant_spec(site: &Site<'_>, minio: &MinIo, secret: &str) -> Result<Value, DrawError> {
+fn tenant_spec(
+    site: &Site<'_>,
+    minio: &MinIo,
+    secret: &str,
+    there: Option<&Tenant>,
+) -> Result<Value, DrawError> {
     let image =
         site.image(&minio.image, |repository, suffix| Delegated::MinIo.image_reference(repository, suffix));
     let at = |field: &str| format!("spec.storage.spec.minIO.{field}");
     let claim = match &minio.volume_claim_template {
         Some(template) => template.raw().clone(),
-        None => json!({"spec": {
-            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "10Gi"}}}}),
+        None => json!({"spec": fields(json!({
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "10Gi"}},
+            "storageClassName": there.and_then(class_of),
+        }))}),
     };
     let resources = match &minio.resources {
         Some(given) => json!(given.typed().map_err(|error| at_field(&at("resources"), &error))?),
@@ -169,6 +178,12 @@ fn tenant_spec(site: &Site<'_>, minio: &MinIo, secret: &str) -> Result<Value, Dr
         "requestAutoCert": false,
         "env": [{"name": "MINIO_BROWSER", "value": "on"}],
     }))
+}
+
+/// The class that the volumes of a tenant have, which cannot change: others may have made it, of another than the cluster's default.
+fn class_of(tenant: &Tenant) -> Option<&str> {
+    let pools = tenant.spec.fields.get("pools")?;
+    pools.pointer("/0/volumeClaimTemplate/spec/storageClassName")?.as_str()
 }
 
 fn endpoint(site: &Site<'_>) -> String {
@@ -276,6 +291,22 @@ fn health(found: Option<Tenant>, replicas: i32, pool: &str) -> Readiness {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn volumes_that_are_there_keep_their_class() {
+        let cluster = crate::cluster::blueprint::samples::delegated();
+        let settings = crate::settings::HarborSettings::default();
+        let site = Site::of(&cluster, &settings);
+        let minio = spec_of(&site).unwrap();
+        let class = |there: Option<&Tenant>| {
+            let spec = tenant_spec(&site, minio, "keys", there).unwrap();
+            spec["pools"][0]["volumeClaimTemplate"]["spec"].get("storageClassName").cloned()
+        };
+        assert_eq!(class(None), None);
+        let pool = json!({"volumeClaimTemplate": {"spec": {"storageClassName": "default"}}});
+        let there = Tenant::new("x", TenantSpec { fields: fields(json!({"pools": [pool]})) });
+        assert_eq!(class(Some(&there)), Some(json!("default")));
+    }
 
     #[test]
     fn a_tenant_is_ready_when_state_servers_and_pool_say_so() {

@@ -56,15 +56,15 @@ pub fn database(
     let password = credentials(site)
         .iter()
         .filter_map(|name| given.observed::<Secret>(name))
-        .find_map(|found| found.data?.remove("password"));
-    let copy = match password {
-        Some(password) => plan.add(copy(site, &secret, password)),
-        None => {
-            let [configured, usual] = credentials(site);
-            let why =
-                format!("Zalando's operator has made neither Secret {configured} nor Secret {usual} yet");
-            plan.pending::<Secret>(&secret, why)
-        }
+        .find_map(|found| found.data?.remove("password"))
+        // A preview has no values, and shows what there would be.
+        .or_else(|| given.is_assumed().then(ByteString::default));
+    let copy = if let Some(password) = password {
+        plan.add(copy(site, &secret, password))
+    } else {
+        let [configured, usual] = credentials(site);
+        let why = format!("Zalando's operator has made neither Secret {configured} nor Secret {usual} yet");
+        plan.pending::<Secret>(&secret, why)
     };
     let copy = copy.after([&database]);
     let told = HarborDatabase {

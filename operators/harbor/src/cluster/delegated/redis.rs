@@ -54,7 +54,7 @@ pub fn cache(site: &Site<'_>, given: &Resolved, plan: &mut Plan) -> Result<Part<
         }
         None => json!({}),
     };
-    let size = server.and_then(|server| server.storage.as_deref()).unwrap_or("1Gi");
+    let capacity = server.and_then(|server| server.storage.as_deref()).unwrap_or("1Gi");
     let account = server.and_then(|server| server.service_account_name.as_deref());
     let pod = |replicas: Option<i64>| {
         let replicas = replicas.filter(|replicas| *replicas > 0).unwrap_or(REPLICAS);
@@ -76,7 +76,7 @@ pub fn cache(site: &Site<'_>, given: &Resolved, plan: &mut Plan) -> Result<Part<
             "spec": fields(json!({
                 "accessModes": ["ReadWriteOnce"],
                 "storageClassName": server.and_then(|server| server.storage_class_name.as_deref()),
-                "resources": {"requests": {"storage": size}},
+                "resources": {"requests": {"storage": capacity}},
             })),
         },
     });
