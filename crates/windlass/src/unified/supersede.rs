@@ -57,7 +57,8 @@ impl<B: Blueprint> Visitor<'_, B> {
     ) -> Result<Value, NodeError> {
         let refers = |writer: &Writer| references(&found).any(|one| one["uid"] == *writer.uid.to_string());
         // Its reference is dropped before its writer goes: the garbage collector would take it along.
-        let gone: Vec<Uid> = writers.iter().filter(|writer| refers(writer)).map(|writer| writer.uid).collect();
+        let gone: Vec<Uid> =
+            writers.iter().filter(|writer| refers(writer)).map(|writer| writer.uid).collect();
         self.machine.desk.claim(desired, &found, self.owner.uid, &gone).await?;
         self.stop(writers).await?;
         let now = self.machine.desk.look(&desired.resource, &desired.key).await?;
@@ -113,9 +114,7 @@ mod tests {
     #[test]
     fn a_writer_is_the_owners_only_if_that_controls_it() {
         let owner: Uid = "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d".parse().unwrap();
-        let owned = |controller: bool, uid: &str| {
-            json!({"metadata": {"ownerReferences": [{"uid": uid, "controller": controller}]}})
-        };
+        let owned = |controller: bool, uid: &str| json!({"metadata": {"ownerReferences": [{"uid": uid, "controller": controller}]}});
         assert!(is_controlled(&owned(true, &owner.to_string()), owner));
         assert!(!is_controlled(&owned(false, &owner.to_string()), owner));
         assert!(!is_controlled(&owned(true, "9b1f0000-9b1f-4f0e-8a63-7a5d1f0c2e9d"), owner));

@@ -107,7 +107,8 @@ fn identifier(
 impl Said {
     /// Whether it is of this authority: by its name, and where both say so by its key. Others renew an authority under its name.
     fn is_by(&self, authority: &Self) -> bool {
-        let same_key = self.issuer_key.as_ref().zip(authority.key.as_ref()).is_none_or(|(one, two)| one == two);
+        let same_key =
+            self.issuer_key.as_ref().zip(authority.key.as_ref()).is_none_or(|(one, two)| one == two);
         self.issuer == authority.subject && same_key
     }
 

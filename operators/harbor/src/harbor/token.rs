@@ -29,14 +29,12 @@ const LIFETIME: Duration = Duration::from_hours(24 * 365 * 30);
 /// The Secret of the key, or the Certificate that makes it.
 pub fn plan(names: &Names, issuer: Option<&IssuerRef>, plan: &mut Plan) -> Planned {
     let (own, name) = (names.clone(), names.with(SUFFIX));
-    match issuer {
-        Some(issuer) => plan.add(certificate(names, issuer)).ready_when(issued),
-        None => {
-            let planned = plan.create_once(&name, move |_| secret(&own, Timestamp::now()));
-            // Where an issuer was named before, its key stays, and nobody replaces it any more.
-            planned.supersedes::<Certificate>(name)
-        }
+    if let Some(issuer) = issuer {
+        return plan.add(certificate(names, issuer)).ready_when(issued);
     }
+    let planned = plan.create_once(&name, move |_| secret(&own, Timestamp::now()));
+    // Where an issuer was named before, its key stays, and nobody replaces it any more.
+    planned.supersedes::<Certificate>(name)
 }
 
 /// A certificate without a status is one that cert-manager has not seen.

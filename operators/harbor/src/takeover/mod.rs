@@ -29,7 +29,10 @@ pub fn awaits(component: &ObjectMeta, settings: &HarborSettings) -> Option<Strin
     let writer = component.labels.as_ref().and_then(|labels| labels.get(label::CONTROLLER));
     let is_taken = writer.is_some_and(|writer| writer == HarborBlueprint::NAME);
     (!is_taken && settings.runs(Harbor::CONTROLLER)).then(|| {
-        format!("waiting for Harbor {} to take it over: look at its status for what it waits for", harbor.name)
+        format!(
+            "waiting for Harbor {} to take it over: look at its status for what it waits for",
+            harbor.name
+        )
     })
 }
 

@@ -4,7 +4,9 @@
 //! that had its images rewritten, and every change of a Harbor. They are not ours to delete, so the leader says which they are, and
 //! what to do, in its log. Where the operator may look at single namespaces only, it cannot see them, and says nothing.
 
-use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
 use serde_json::Value;
 use windlass_operator::{BoxError, Setup};
 use windlass_runtime::access::{Access, Verb};

@@ -23,7 +23,8 @@ async fn the_old_conversion_is_replaced_at_once_and_old_webhooks_are_named() -> 
     env.install_crds(operator.definitions()).await?;
     let kinds: Api<CustomResourceDefinition> = Api::all(env.client());
     let conversion = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"service": gone()}}});
-    let by = PatchParams { field_manager: Some("kubectl-client-side-apply".into()), ..PatchParams::default() };
+    let by =
+        PatchParams { field_manager: Some("kubectl-client-side-apply".into()), ..PatchParams::default() };
     for kind in operator.definitions() {
         let name = kind.metadata.name.as_deref().unwrap();
         kinds.patch(name, &by, &Patch::Merge(json!({"spec": {"conversion": conversion}}))).await?;
@@ -49,6 +50,9 @@ async fn the_old_conversion_is_replaced_at_once_and_old_webhooks_are_named() -> 
     let client = Client::new(env.config().clone(), ClientOptions::default())?;
     let said = webhooks::left_over(&client).await?;
     assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].contains("kubectl delete mutatingwebhookconfiguration harbor-operator-mutating"), "{said:?}");
+    assert!(
+        said[0].contains("kubectl delete mutatingwebhookconfiguration harbor-operator-mutating"),
+        "{said:?}"
+    );
     Ok(())
 }

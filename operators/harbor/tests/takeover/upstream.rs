@@ -10,7 +10,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
 use kube::ResourceExt as _;
-use kube::api::PostParams;
+use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::certificates::{Authority, Pair};
@@ -108,11 +108,9 @@ impl<'a> Writer<'a> {
         });
         let pod = json!({"automountServiceAccountToken": false, "containers": containers, "volumes": volumes,
             "securityContext": {"runAsUser": 10000, "runAsGroup": 10000, "fsGroup": 10000}});
-        let spec = json!({"replicas": 1, "revisionHistoryLimit": 0, "selector": {"matchLabels": selector},
+        // So many, so that those that were rolled can be counted.
+        let spec = json!({"replicas": 1, "revisionHistoryLimit": 10, "selector": {"matchLabels": selector},
             "template": {"metadata": {"labels": labels, "annotations": checksums}, "spec": pod}});
-        let mut spec = spec;
-        // So that those that were rolled can be counted.
-        spec["revisionHistoryLimit"] = json!(10);
         self.put::<Deployment>(&name, json!({"spec": spec})).await.map(drop)
     }
 }
@@ -137,7 +135,9 @@ fn tls_secret(of: &str) -> String {
 
 /// Everything that belongs to a Harbor, but for what its user has.
 pub(crate) async fn build(world: &World) -> Result<()> {
-    world.put::<Secret>(json!({"metadata": {"name": "redis"}, "stringData": {"redis-password": "pass/word"}})).await?;
+    world
+        .put::<Secret>(json!({"metadata": {"name": "redis"}, "stringData": {"redis-password": "pass/word"}}))
+        .await?;
     let by = PostParams { field_manager: Some("kubectl-create".into()), ..PostParams::default() };
     let harbor: Harbor = serde_json::from_value(harbor())?;
     let harbor = world.namespace.api::<Harbor>().create(&by, &harbor).await?;
@@ -160,20 +160,27 @@ pub(crate) async fn build(world: &World) -> Result<()> {
 }
 
 async fn credentials(writer: &Writer<'_>) -> Result<()> {
-    let once = |type_: &str, data: Value| {
-        json!({"metadata": {"annotations": {"goharbor.io/immutable": "true"}}, "type": type_, "immutable": true, "stringData": data})
-    };
+    let once = |type_: &str, data: Value| json!({"metadata": {"annotations": {"goharbor.io/immutable": "true"}}, "type": type_, "immutable": true, "stringData": data});
     let single = "goharbor.io/single";
     let long = "0123456789abcdef".repeat(8);
     for (suffix, object) in [
         ("core-csrf", once(single, json!({"key": "abcdefghijklmnopqrstuvwxyz012345"}))),
-        ("core-secret", once(single, json!({"secret": long, "username": "chart_controller", "password": long}))),
+        (
+            "core-secret",
+            once(single, json!({"secret": long, "username": "chart_controller", "password": long})),
+        ),
         ("core-encryptionkey", once(single, json!({"secret": "0123456789abcdef"}))),
         ("jobservice-secret", once(single, json!({"secret": "fedcba9876543210"}))),
-        ("registry-http", once("goharbor.io/registry", json!({"REGISTRY_HTTP_SECRET": format!("'{long}'\n")}))),
-        ("registry-basicauth", json!({"type": "goharbor.io/htpasswd", "immutable": false, "stringData": {
+        (
+            "registry-http",
+            once("goharbor.io/registry", json!({"REGISTRY_HTTP_SECRET": format!("'{long}'\n")})),
+        ),
+        (
+            "registry-basicauth",
+            json!({"type": "goharbor.io/htpasswd", "immutable": false, "stringData": {
             "htpasswd": "harbor_registry_user:$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy",
-            "secret": "abcdefghijklmnopqrstuvwxyz012345"}})),
+            "secret": "abcdefghijklmnopqrstuvwxyz012345"}}),
+        ),
     ] {
         writer.put::<Secret>(&format!("{N}-{suffix}"), object).await?;
     }
@@ -190,7 +197,8 @@ async fn certificates(writer: &Writer<'_>) -> Result<()> {
     writer.put::<Issuer>(&format!("{N}-internal"), spec).await?;
     for of in ["registry", "registryctl", "core", "jobservice", "portal", "trivy"] {
         let pair = authority.issue(&format!("{N}-{of}"));
-        certificate(writer, &format!("{N}-internal-{of}"), &tls_secret(of), &format!("{N}-internal"), &pair).await?;
+        certificate(writer, &format!("{N}-internal-{of}"), &tls_secret(of), &format!("{N}-internal"), &pair)
+            .await?;
     }
     let token = format!("{N}-core-tokencert");
     certificate(writer, &token, &token, "selfsigned", &authority.pair).await
@@ -201,24 +209,36 @@ async fn certificate(writer: &Writer<'_>, name: &str, secret: &str, issuer: &str
         "privateKey": {"algorithm": "RSA", "encoding": "PKCS1", "size": 4096},
         "issuerRef": {"group": "", "kind": "Issuer", "name": issuer}});
     let status = json!({"conditions": [{"type": "Ready", "status": "True", "reason": "Ready", "message": "Certificate is up to date"}]});
-    writer.put::<Certificate>(name, json!({"spec": spec, "status": status})).await?;
-    let annotations = json!({"cert-manager.io/certificate-name": name, "cert-manager.io/issuer-name": issuer});
+    writer.put::<Certificate>(name, json!({"spec": spec})).await?;
+    let readiness = PatchParams {
+        field_manager: Some("cert-manager-certificates-readiness".into()),
+        ..PatchParams::default()
+    };
+    let status = Patch::Merge(json!({"status": status}));
+    writer.world.namespace.api::<Certificate>().patch_status(name, &readiness, &status).await?;
+    let annotations =
+        json!({"cert-manager.io/certificate-name": name, "cert-manager.io/issuer-name": issuer});
     let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret, "annotations": annotations},
         "type": "kubernetes.io/tls",
         "data": {"tls.crt": base64(&pair.certificate), "tls.key": base64(&pair.key), "ca.crt": base64(&pair.authority)}});
-    let by = kube::api::PatchParams::apply("cert-manager-certificates-issuing").force();
-    writer.world.namespace.api::<Secret>().patch(secret, &by, &kube::api::Patch::Apply(object)).await?;
+    let by = PatchParams::apply("cert-manager-certificates-issuing").force();
+    writer.world.namespace.api::<Secret>().patch(secret, &by, &Patch::Apply(object)).await?;
     Ok(())
 }
 
 /// The Ingress and the policies, as wrong as they were.
 async fn ways_in(writer: &Writer<'_>) -> Result<()> {
-    let path = |path: &str, of: &str| {
-        json!({"path": path, "pathType": "Prefix", "backend": {"service": {"name": format!("{N}-{of}"), "port": {"number": 443}}}})
-    };
-    let paths: Vec<Value> = [("/", "portal"), ("/api/", "core"), ("/service/", "core"), ("/v2", "core"), ("/chartrepo/", "core"), ("/c/", "core")]
-        .map(|(at, of)| path(at, of))
-        .to_vec();
+    let path = |path: &str, of: &str| json!({"path": path, "pathType": "Prefix", "backend": {"service": {"name": format!("{N}-{of}"), "port": {"number": 443}}}});
+    let paths: Vec<Value> = [
+        ("/", "portal"),
+        ("/api/", "core"),
+        ("/service/", "core"),
+        ("/v2", "core"),
+        ("/chartrepo/", "core"),
+        ("/c/", "core"),
+    ]
+    .map(|(at, of)| path(at, of))
+    .to_vec();
     let annotations = json!({"nginx.ingress.kubernetes.io/backend-protocol": "HTTPS", "nginx.ingress.kubernetes.io/proxy-body-size": "0"});
     let spec = json!({"tls": [{"hosts": ["harbor.example.com"], "secretName": "public"}],
         "rules": [{"host": "harbor.example.com", "http": {"paths": paths}}]});
@@ -226,11 +246,16 @@ async fn ways_in(writer: &Writer<'_>) -> Result<()> {
     let namespace = writer.world.namespace.name();
     for of in ["core", "jobservice", "portal", "registry", "registryctl", "trivy"] {
         let nobody = json!({"matchLabels": {"harbor.goharbor.io/name": "nobody"}});
-        let pods = if matches!(of, "registry" | "trivy") { json!({"matchLabels": selector(of, namespace)}) } else { nobody };
+        let pods = if matches!(of, "registry" | "trivy") {
+            json!({"matchLabels": selector(of, namespace)})
+        } else {
+            nobody
+        };
         let spec = json!({"podSelector": pods, "policyTypes": ["Ingress"]});
         writer.put::<NetworkPolicy>(&format!("{N}-{of}-ingress"), json!({"spec": spec})).await?;
     }
-    let spec = json!({"podSelector": {"matchLabels": selector("portal", namespace)}, "policyTypes": ["Egress"]});
+    let spec =
+        json!({"podSelector": {"matchLabels": selector("portal", namespace)}, "policyTypes": ["Egress"]});
     writer.put::<NetworkPolicy>(&format!("{N}-portal-egress"), json!({"spec": spec})).await.map(drop)
 }
 
@@ -239,8 +264,10 @@ fn component(controller: &str, namespace: &str) -> Value {
     let (https, secret) = (|of: &str| format!("https://{N}-{of}"), |of: &str| format!("{N}-{of}"));
     let image = |name: &str| format!("goharbor/{name}:v{VERSION}");
     let tls = |of: &str| json!({"certificateRef": tls_secret(of)});
-    let redis = |database: i32| json!({"host": "redis", "port": 6379, "passwordRef": "redis", "database": database});
-    let credentials = json!({"username": "harbor_registry_user", "passwordRef": secret("registry-basicauth")});
+    let redis =
+        |database: i32| json!({"host": "redis", "port": 6379, "passwordRef": "redis", "database": database});
+    let credentials =
+        json!({"username": "harbor_registry_user", "passwordRef": secret("registry-basicauth")});
     let tokens = json!({"url": format!("{}/service/token", https("core"))});
     let spec = match controller {
         "core" => json!({
@@ -270,7 +297,9 @@ fn component(controller: &str, namespace: &str) -> Value {
             "jobLoggers": {"files": [{"level": "INFO", "sweeper": "14h0m0s"}]}, "loggers": {"stdout": {"level": "INFO"}},
             "workerPool": {"workers": 10, "redisPool": redis(2)},
         }),
-        "portal" => json!({"image": image("harbor-portal"), "replicas": 1, "maxConnections": 1024, "tls": tls("portal")}),
+        "portal" => {
+            json!({"image": image("harbor-portal"), "replicas": 1, "maxConnections": 1024, "tls": tls("portal")})
+        }
         "registry" => json!({
             "image": image("registry-photon"), "replicas": 1,
             "authentication": {"htPasswd": {"realm": "harbor-registry-basic-realm", "secretRef": secret("registry-basicauth")}},
@@ -299,7 +328,13 @@ fn component(controller: &str, namespace: &str) -> Value {
 async fn core(writer: &Writer<'_>) -> Result<()> {
     let name = format!("{N}-core");
     writer.service(&name, "core", "https", 443).await?;
-    writer.file(&name, "app.conf", "appname = Harbor\nrunmode = prod\nenablegzip = true\n\n[prod]\nhttpport = 8080\n").await?;
+    writer
+        .file(
+            &name,
+            "app.conf",
+            "appname = Harbor\nrunmode = prod\nenablegzip = true\n\n[prod]\nhttpport = 8080\n",
+        )
+        .await?;
     let url = |database: i32| format!("redis://:pass%2Fword@redis:6379/{database}?idle_timeout_seconds=30");
     let urls = json!({"_REDIS_URL_CORE": url(0), "_REDIS_URL_REG": url(1)});
     writer.put::<Secret>(&name, json!({"type": "Opaque", "stringData": urls})).await?;
@@ -363,7 +398,13 @@ async fn registry(writer: &Writer<'_>) -> Result<()> {
     let (name, ctl) = (format!("{N}-registry"), format!("{N}-registryctl"));
     writer.service(&name, "registry", "api", 443).await?;
     writer.service(&ctl, "registryctl", "https", 443).await?;
-    writer.file(&name, "config.yml", "version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: /var/lib/registry\n").await?;
+    writer
+        .file(
+            &name,
+            "config.yml",
+            "version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: /var/lib/registry\n",
+        )
+        .await?;
     writer.file(&ctl, "config.yml", "protocol: https\nport: 8443\n").await?;
     let env = json!([from_secret("REGISTRY_HTTP_SECRET", &format!("{N}-registry-http"), "REGISTRY_HTTP_SECRET"),
         {"name": "REGISTRY_REDIS_PASSWORD", "valueFrom": {"secretKeyRef": {"name": "redis", "key": "redis-password", "optional": true}}},
@@ -371,8 +412,10 @@ async fn registry(writer: &Writer<'_>) -> Result<()> {
     let mounts = json!([{"name": "registry-config", "mountPath": "/etc/registry"}, {"name": "authentication-htpasswd", "mountPath": "/etc/registry/auth"},
         {"name": "storage", "mountPath": "/var/lib/registry"}, {"name": "internal-certificates", "mountPath": "/etc/registry/ssl"}]);
     let mut beside = mounts.clone();
-    beside.as_array_mut().unwrap().extend([json!({"name": "registryctl-config", "mountPath": "/etc/registryctl"}),
-        json!({"name": "ctl-internal-certificates", "mountPath": "/etc/registryctl/ssl"})]);
+    beside.as_array_mut().unwrap().extend([
+        json!({"name": "registryctl-config", "mountPath": "/etc/registryctl"}),
+        json!({"name": "ctl-internal-certificates", "mountPath": "/etc/registryctl/ssl"}),
+    ]);
     let volumes = json!([{"name": "registry-config", "configMap": {"name": name}}, {"name": "registryctl-config", "configMap": {"name": ctl}},
         {"name": "authentication-htpasswd", "secret": {"secretName": format!("{N}-registry-basicauth"), "items": [{"key": "htpasswd", "path": "htpasswd"}]}},
         {"name": "storage", "persistentVolumeClaim": {"claimName": "images"}},
@@ -390,9 +433,15 @@ async fn registry(writer: &Writer<'_>) -> Result<()> {
 async fn trivy(writer: &Writer<'_>) -> Result<()> {
     let name = format!("{N}-trivy");
     writer.service(&name, "trivy", "https", 443).await?;
-    writer.put::<ConfigMap>(&name, json!({"data": {"SCANNER_LOG_LEVEL": "info", "SCANNER_TRIVY_STALE": "true"}})).await?;
-    let url = "redis://:pass%2Fword@redis:6379/5?idle_timeout_seconds=300";
-    let urls = json!({"SCANNER_REDIS_URL": url, "SCANNER_JOB_QUEUE_REDIS_URL": url, "SCANNER_STORE_REDIS_URL": url});
+    writer
+        .put::<ConfigMap>(
+            &name,
+            json!({"data": {"SCANNER_LOG_LEVEL": "info", "SCANNER_TRIVY_STALE": "true"}}),
+        )
+        .await?;
+    let url = "redis://:pass%2Fword@redis:6379/5";
+    let urls =
+        json!({"SCANNER_REDIS_URL": url, "SCANNER_JOB_QUEUE_REDIS_URL": url, "SCANNER_STORE_REDIS_URL": url});
     writer.put::<Secret>(&name, json!({"type": "Opaque", "stringData": urls})).await?;
     let volumes = json!([{"name": "cache", "emptyDir": {"sizeLimit": "1Gi"}}, {"name": "reports", "emptyDir": {"sizeLimit": "1Gi"}},
         {"name": "internal-certificates", "secret": {"secretName": tls_secret("trivy")}}]);
