@@ -23,9 +23,9 @@ const FIELD: &str = "key";
 ///
 /// Blueprints of one process that share it ([`Unified::keyring`](crate::Unified::keyring)) have one key, read once.
 #[derive(Clone)]
-pub struct Keyring(Arc<Place>);
+pub struct Keyring(Arc<Holder>);
 
-struct Place {
+struct Holder {
     client: Client,
     cache: Cache,
     place: ObjectKey,
@@ -57,7 +57,7 @@ impl Keyring {
         key: OnceCell<DigestKey>,
     ) -> Self {
         let (client, cache, manager) = (client.clone(), cache.clone(), manager.to_owned());
-        Self(Arc::new(Place { client, cache, place, manager, key }))
+        Self(Arc::new(Holder { client, cache, place, manager, key }))
     }
 
     pub(crate) fn place_of(namespace: &str, name: &str) -> ObjectKey {
@@ -75,7 +75,7 @@ impl Keyring {
     }
 }
 
-impl Place {
+impl Holder {
     async fn load(&self) -> Result<DigestKey, NodeError> {
         // By a watch and not by a get, so that a restart costs lists only. It ends with this function.
         let broken = |error: &dyn std::fmt::Display| {

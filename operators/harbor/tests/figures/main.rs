@@ -46,6 +46,24 @@ fn without_status(requests: &Requests) -> usize {
     requests.filter(|request| request.subresource != "status").count()
 }
 
+#[allow(clippy::print_stdout)] // it is what the test is for
+fn show(what: &str, asked: &Requests, program: &Program) -> Result<()> {
+    let mut counts = BTreeMap::<String, usize>::new();
+    for request in asked.iter() {
+        let slash = if request.subresource.is_empty() { "" } else { "/" };
+        let kind = format!("{} {}{slash}{}", request.verb, request.resource, request.subresource);
+        *counts.entry(kind).or_default() += 1;
+    }
+    println!(
+        "{what}: {} requests, {:.1} MB resident, {:.2} s of processors",
+        asked.count(),
+        program.resident()?,
+        program.processor_time()?,
+    );
+    println!("{counts:#?}");
+    Ok(())
+}
+
 struct Figures {
     world: World,
     kubeconfig: tempfile::TempPath,
@@ -89,23 +107,6 @@ impl Figures {
         });
         Ok(all.await?)
     }
-
-    fn show(&self, what: &str, asked: &Requests, program: &Program) -> Result<()> {
-        let mut counts = BTreeMap::<String, usize>::new();
-        for request in asked.iter() {
-            let slash = if request.subresource.is_empty() { "" } else { "/" };
-            let kind = format!("{} {}{slash}{}", request.verb, request.resource, request.subresource);
-            *counts.entry(kind).or_default() += 1;
-        }
-        println!(
-            "{what}: {} requests, {:.1} MB resident, {:.2} s of processors",
-            asked.count(),
-            program.resident()?,
-            program.processor_time()?,
-        );
-        println!("{counts:#?}");
-        Ok(())
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -116,13 +117,13 @@ async fn harbors_cost_what_they_may_and_nothing_after_a_restart() -> Result<()> 
 
     let started = figures.world.mark()?;
     let program = figures.start().await?;
-    figures.show("from nothing to waiting for Harbors", &figures.world.requests(started)?, &program)?;
+    show("from nothing to waiting for Harbors", &figures.world.requests(started)?, &program)?;
     let begun = figures.world.mark()?;
     figures.create(0).await?;
     figures.ready(1).await?;
     program.idle_after(OBJECTS).await?;
     let first = figures.world.requests(begun)?;
-    figures.show("one Harbor, from nothing to ready", &first, &program)?;
+    show("one Harbor, from nothing to ready", &first, &program)?;
     println!("at most {FIRST} requests are wanted");
     assert!(without_status(&first) <= FIRST_WITHOUT_STATUS, "{first}");
 
@@ -132,7 +133,7 @@ async fn harbors_cost_what_they_may_and_nothing_after_a_restart() -> Result<()> 
     figures.ready(amount).await?;
     program.idle_after(OBJECTS * amount as u64).await?;
     let all = figures.world.requests(begun)?;
-    figures.show(&format!("{amount} Harbors, from nothing to ready"), &all, &program)?;
+    show(&format!("{amount} Harbors, from nothing to ready"), &all, &program)?;
     println!("at most {} requests are wanted", EACH * amount);
     let others = without_status(&all);
     assert!(others <= EACH_WITHOUT_STATUS * amount + FIRST_WITHOUT_STATUS, "{others}");
@@ -147,7 +148,7 @@ async fn harbors_cost_what_they_may_and_nothing_after_a_restart() -> Result<()> 
     let program = figures.start().await?;
     program.idle_after(OBJECTS * amount as u64).await?;
     let asked = figures.world.requests(restarted)?;
-    figures.show(&format!("a restart with {amount} Harbors"), &asked, &program)?;
+    show(&format!("a restart with {amount} Harbors"), &asked, &program)?;
     // A program asks the server for its version once, to greet it: that is no resource.
     let others =
         asked.filter(|request| !matches!(&*request.verb, "list" | "watch") && !request.resource.is_empty());
