@@ -277,8 +277,11 @@ fn build_ours(root: &Path, debug: bool) -> Result<PathBuf> {
     let mut command = std::process::Command::new(cargo);
     command.current_dir(root).args(["build", "--message-format=json-render-diagnostics"]);
     // By itself, as an operator is built; without optimisation, from the parts that a test run of everything has built already.
-    let what: &[&str] =
-        if debug { &["--workspace", "--bin", "bench-subject"] } else { &["-p", "bench-subject", "--release"] };
+    let what: &[&str] = if debug {
+        &["--workspace", "--bin", "bench-subject"]
+    } else {
+        &["-p", "bench-subject", "--release"]
+    };
     command.args(what);
     let output = command.stderr(Stdio::inherit()).output().context("cargo")?;
     ensure!(output.status.success(), "bench-subject does not build");

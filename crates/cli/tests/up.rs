@@ -213,8 +213,15 @@ fn a_detached_control_plane_is_found_and_stopped() {
 }
 
 /// `windlass up` with an example in the foreground, with its first report read.
-fn in_the_foreground(windlass: &Windlass, example: &str) -> (Child, BufReader<std::process::ChildStdout>, Value) {
-    let mut child = windlass.command(&["up", "--output", "json", "--example", example]).stdout(Stdio::piped()).spawn().unwrap();
+fn in_the_foreground(
+    windlass: &Windlass,
+    example: &str,
+) -> (Child, BufReader<std::process::ChildStdout>, Value) {
+    let mut child = windlass
+        .command(&["up", "--output", "json", "--example", example])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     while lines.read_line(&mut line).unwrap() > 0 {
@@ -319,7 +326,8 @@ fn up_runs_a_whole_harbor_that_says_healthy_and_keeps_its_data() {
     assert!(kubectl(&ready, &["delete", "deployment", "sample-harbor-harbor-core"]).status.success());
     until(&ready, &of_core, |uid| !uid.is_empty() && uid != before);
     // What would cost data is refused, by name.
-    let moved = r#"{"spec":{"database":{"kind":"PostgreSQL","spec":{"postgresql":{"hosts":[{"host":"db"}]}}}}}"#;
+    let moved =
+        r#"{"spec":{"database":{"kind":"PostgreSQL","spec":{"postgresql":{"hosts":[{"host":"db"}]}}}}}"#;
     let refused = kubectl(&ready, &["patch", "harborcluster", "sample", "--type=merge", "-p", moved]);
     assert!(stderr(&refused).contains("spec.database.kind"), "{}", stderr(&refused));
     assert!(kubectl(&ready, &["delete", "harborcluster", "sample"]).status.success());

@@ -201,7 +201,8 @@ impl Memory {
     }
 
     fn with<T>(&self, key: &ObjectKey, uid: Uid, look: impl FnOnce(&mut Owner) -> T) -> T {
-        let fresh = || Owner { uid, first_seen: Instant::now(), told: None, unready: None, nodes: HashMap::new() };
+        let fresh =
+            || Owner { uid, first_seen: Instant::now(), told: None, unready: None, nodes: HashMap::new() };
         let mut owners = self.0.lock();
         let owner = owners.entry(key.clone()).or_insert_with(fresh);
         if owner.uid != uid {

@@ -14,7 +14,7 @@ use windlass_testenv::HeldPort;
 use windlass_testenv::control_plane::Facts;
 
 use self::process::Running;
-use self::show::{DEPLOYMENT, INGRESS, SERVICE, STATEFUL_SET, Shown};
+use self::show::Shown;
 use crate::args;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -34,20 +34,12 @@ fn example(which: args::Example) -> Option<Example> {
         args::Example::Harbor => Some(Example {
             operator: harbor_operator::operator(),
             sample: include_str!("../../../../operators/harbor/samples/harborcluster.yaml"),
-            shows: &[
-                Shown::own("goharbor.io", "v1beta1", "HarborCluster"),
-                STATEFUL_SET,
-                Shown::own("goharbor.io", "v1beta1", "Harbor"),
-                Shown::own("goharbor.io", "v1beta1", "Core"),
-                Shown::own("goharbor.io", "v1beta1", "JobService"),
-                Shown::own("goharbor.io", "v1beta1", "Portal"),
-                Shown::own("goharbor.io", "v1beta1", "Registry"),
-                Shown::own("goharbor.io", "v1beta1", "RegistryController"),
-                DEPLOYMENT,
-                INGRESS,
-            ],
+            shows: show::HARBOR,
             tries: &[
-                ("get harborcluster,harbor,core,registry", "the HarborCluster, what it is made of, and how it does"),
+                (
+                    "get harborcluster,harbor,core,registry",
+                    "the HarborCluster, what it is made of, and how it does",
+                ),
                 ("describe harborcluster sample", "its conditions and events"),
                 ("get statefulsets,deployments,services,ingresses", "what runs"),
                 ("delete deployment sample-harbor-harbor-core", "break something: it is back at once"),
@@ -61,12 +53,7 @@ fn example(which: args::Example) -> Option<Example> {
         args::Example::Game => Some(Example {
             operator: game::operator(),
             sample: include_str!("../../../../examples/game/game-sample.yaml"),
-            shows: &[
-                Shown::own("myapp.qingwave.github.io", "v1", "Game"),
-                DEPLOYMENT,
-                SERVICE,
-                INGRESS,
-            ],
+            shows: show::GAME,
             tries: &[
                 ("get games", "the Game, and how it does"),
                 ("describe game game-sample", "its conditions and events"),
@@ -78,7 +65,7 @@ fn example(which: args::Example) -> Option<Example> {
         args::Example::Foo => Some(Example {
             operator: foo::operator(),
             sample: include_str!("../../../../examples/foo/example-foo.yaml"),
-            shows: &[DEPLOYMENT],
+            shows: show::FOO,
             tries: &[
                 ("get foos,deployments", "the Foo, and its Deployment"),
                 ("delete deployment example-foo", "break something: it is back at once"),

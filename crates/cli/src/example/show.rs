@@ -38,15 +38,38 @@ impl Shown {
     }
 
     /// A kind of the operator's own, which says in its conditions how it does.
-    pub(super) const fn own(group: &'static str, version: &'static str, kind: &'static str) -> Self {
+    const fn own(group: &'static str, version: &'static str, kind: &'static str) -> Self {
         Self::new(group, version, kind, has_said_ready)
+    }
+
+    const fn harbor(kind: &'static str) -> Self {
+        Self::own("goharbor.io", "v1beta1", kind)
     }
 }
 
-pub(super) const DEPLOYMENT: Shown = Shown::new("apps", "v1", "Deployment", readiness::deployment);
-pub(super) const STATEFUL_SET: Shown = Shown::new("apps", "v1", "StatefulSet", readiness::stateful_set);
-pub(super) const SERVICE: Shown = Shown::new("", "v1", "Service", readiness::service);
-pub(super) const INGRESS: Shown = Shown::new("networking.k8s.io", "v1", "Ingress", readiness::by_conditions);
+const DEPLOYMENT: Shown = Shown::new("apps", "v1", "Deployment", readiness::deployment);
+const STATEFUL_SET: Shown = Shown::new("apps", "v1", "StatefulSet", readiness::stateful_set);
+const SERVICE: Shown = Shown::new("", "v1", "Service", readiness::service);
+const INGRESS: Shown = Shown::new("networking.k8s.io", "v1", "Ingress", readiness::by_conditions);
+
+/// Of Harbor: what works, from the whole down to what runs.
+pub(super) const HARBOR: &[Shown] = &[
+    Shown::harbor("HarborCluster"),
+    STATEFUL_SET,
+    Shown::harbor("Harbor"),
+    Shown::harbor("Core"),
+    Shown::harbor("JobService"),
+    Shown::harbor("Portal"),
+    Shown::harbor("Registry"),
+    Shown::harbor("RegistryController"),
+    DEPLOYMENT,
+    INGRESS,
+];
+/// Of a Game.
+pub(super) const GAME: &[Shown] =
+    &[Shown::own("myapp.qingwave.github.io", "v1", "Game"), DEPLOYMENT, SERVICE, INGRESS];
+/// Of a Foo, whose status has no conditions.
+pub(super) const FOO: &[Shown] = &[DEPLOYMENT];
 
 /// Ready by its own word: that nothing is said yet does not mean that all is well.
 fn has_said_ready(live: &Live) -> Readiness {
