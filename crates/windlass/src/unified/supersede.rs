@@ -114,10 +114,10 @@ mod tests {
     #[test]
     fn a_writer_is_the_owners_only_if_that_controls_it() {
         let owner: Uid = "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d".parse().unwrap();
-        let owned = |controller: bool, uid: &str| json!({"metadata": {"ownerReferences": [{"uid": uid, "controller": controller}]}});
-        assert!(is_controlled(&owned(true, &owner.to_string()), owner));
-        assert!(!is_controlled(&owned(false, &owner.to_string()), owner));
-        assert!(!is_controlled(&owned(true, "9b1f0000-9b1f-4f0e-8a63-7a5d1f0c2e9d"), owner));
+        let kept_by = |controller: bool, uid: &str| json!({"metadata": {"ownerReferences": [{"uid": uid, "controller": controller}]}});
+        assert!(is_controlled(&kept_by(true, &owner.to_string()), owner));
+        assert!(!is_controlled(&kept_by(false, &owner.to_string()), owner));
+        assert!(!is_controlled(&kept_by(true, "9b1f0000-9b1f-4f0e-8a63-7a5d1f0c2e9d"), owner));
         assert!(!is_controlled(&json!({"metadata": {}}), owner));
     }
 }
