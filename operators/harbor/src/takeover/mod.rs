@@ -2,7 +2,7 @@
 //!
 //! Nearly all of it needs nothing here: names, selectors, types of Secrets and keys are those of ever, what a Harbor controls is its own
 //! whoever wrote it, and what was generated is kept. This is the rest: pods are to roll once. A component that the first operator wrote
-//! is about to be written by our Harbor, so its own controller waits for that. And its [webhooks](webhooks), which nobody answers any
+//! is about to be written by our Harbor, so its own controller waits for that. And its [webhooks], which nobody answers any
 //! more, are named.
 
 pub mod webhooks;
