@@ -17,6 +17,7 @@ use crate::api::{
     RegistryController, Trivy,
 };
 use crate::settings::{CertificateSettings, HarborSettings};
+use crate::takeover;
 
 use super::certmanager::{Certificate, Issuer};
 use super::components::Wiring;
@@ -42,6 +43,10 @@ impl Blueprint for HarborBlueprint {
     type Owner = Harbor;
     const NAME: &'static str = "harbor.goharbor.io";
     const FINALIZES: bool = false; // what must stay has no owner, and the rest may go in any order
+
+    fn awaits(&self, harbor: &Harbor) -> Option<String> {
+        takeover::awaits(&harbor.metadata, &takeover::HARBOR_CLUSTER, &self.settings)
+    }
 
     fn kinds(&self, kinds: &mut Kinds) {
         kinds.owns::<Secret>().owns_if_installed::<Certificate>();

@@ -2,7 +2,7 @@
 //!
 //! Nearly all of it needs nothing here: names, selectors, types of Secrets and keys are those of ever, what a Harbor controls is its own
 //! whoever wrote it, and what was generated is kept. This is the rest: pods are to roll once. A component that the first operator wrote
-//! is about to be written by our Harbor, so its own controller waits for that. And its [webhooks], which nobody answers any
+//! is about to be written by our Harbor, so its own controller waits for that; and so does a Harbor for its HarborCluster. And its [webhooks], which nobody answers any
 //! more, are named.
 
 pub mod webhooks;
@@ -14,24 +14,44 @@ use windlass::names::label;
 
 use crate::api::Harbor;
 use crate::api::children::Parent as _;
+use crate::cluster::HarborClusterBlueprint;
 use crate::harbor::HarborBlueprint;
 use crate::settings::HarborSettings;
 
 /// In whose name cert-manager applies the Secrets of certificates. Others that wrote before us updated, and are taken over anyway.
 pub const CERT_MANAGER: &str = "cert-manager-certificates-issuing";
 
-/// Why nothing is done for a component yet: a Harbor has it, and has not taken it over. Not where nobody looks after Harbors.
-pub fn awaits(component: &ObjectMeta, settings: &HarborSettings) -> Option<String> {
-    let is_harbor = |one: &&OwnerReference| {
-        one.controller == Some(true) && one.kind == "Harbor" && one.api_version.starts_with("goharbor.io/")
+/// A kind whose objects write others of ours.
+pub struct Writer {
+    kind: &'static str,
+    /// Its controller, in the label of what it wrote.
+    name: &'static str,
+    /// The word for its controller, in settings.
+    controller: &'static str,
+}
+
+/// Writes components.
+pub const HARBOR: Writer =
+    Writer { kind: "Harbor", name: HarborBlueprint::NAME, controller: Harbor::CONTROLLER };
+/// Writes a Harbor.
+pub const HARBOR_CLUSTER: Writer = Writer {
+    kind: "HarborCluster",
+    name: HarborClusterBlueprint::NAME,
+    controller: HarborClusterBlueprint::CONTROLLER,
+};
+
+/// Why nothing is done for an object yet: a writer has it, and has not taken it over. Not where nobody looks after such writers.
+pub fn awaits(object: &ObjectMeta, writer: &Writer, settings: &HarborSettings) -> Option<String> {
+    let is_writer = |one: &&OwnerReference| {
+        one.controller == Some(true) && one.kind == writer.kind && one.api_version.starts_with("goharbor.io/")
     };
-    let harbor = component.owner_references.iter().flatten().find(is_harbor)?;
-    let writer = component.labels.as_ref().and_then(|labels| labels.get(label::CONTROLLER));
-    let is_taken = writer.is_some_and(|writer| writer == HarborBlueprint::NAME);
-    (!is_taken && settings.runs(Harbor::CONTROLLER)).then(|| {
+    let owner = object.owner_references.iter().flatten().find(is_writer)?;
+    let wrote = object.labels.as_ref().and_then(|labels| labels.get(label::CONTROLLER));
+    let is_taken = wrote.is_some_and(|wrote| wrote == writer.name);
+    (!is_taken && settings.runs(writer.controller)).then(|| {
         format!(
-            "waiting for Harbor {} to take it over: look at its status for what it waits for",
-            harbor.name
+            "waiting for {} {} to take it over: look at its status for what it waits for",
+            writer.kind, owner.name
         )
     })
 }
@@ -51,14 +71,18 @@ mod tests {
     fn a_component_waits_until_its_harbor_has_taken_it_over() {
         let owner = |kind: &str| json!([{"apiVersion": "goharbor.io/v1beta1", "kind": kind, "name": "sample", "uid": "u", "controller": true}]);
         let settings = HarborSettings::default();
-        let of = |more: Value| awaits(&component(&more), &settings);
+        let of = |more: Value| awaits(&component(&more), &HARBOR, &settings);
         let said = of(json!({"ownerReferences": owner("Harbor")})).unwrap();
         assert!(said.contains("Harbor sample"), "{said}");
         let taken = json!({"windlass.dev/controller": "harbor.goharbor.io"});
         assert_eq!(of(json!({"ownerReferences": owner("Harbor"), "labels": taken})), None);
         assert_eq!(of(json!({})), None, "a component alone");
         assert_eq!(of(json!({"ownerReferences": owner("Other")})), None);
+        let of_cluster = component(&json!({"ownerReferences": owner("HarborCluster")}));
+        assert_eq!(awaits(&of_cluster, &HARBOR, &settings), None, "a writer of another kind");
+        let said = awaits(&of_cluster, &HARBOR_CLUSTER, &settings).unwrap();
+        assert!(said.contains("HarborCluster sample"), "{said}");
         let without = HarborSettings { disabled: ["harbor".to_owned()].into(), ..settings.clone() };
-        assert_eq!(awaits(&component(&json!({"ownerReferences": owner("Harbor")})), &without), None);
+        assert_eq!(awaits(&component(&json!({"ownerReferences": owner("Harbor")})), &HARBOR, &without), None);
     }
 }

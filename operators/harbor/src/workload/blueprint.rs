@@ -148,7 +148,7 @@ impl<C: Deployed> Blueprint for ComponentBlueprint<C> {
     }
 
     fn awaits(&self, owner: &C) -> Option<String> {
-        takeover::awaits(owner.meta(), &self.settings)
+        takeover::awaits(owner.meta(), &takeover::HARBOR, &self.settings)
     }
 
     fn inputs(&self, owner: &C, inputs: &mut Inputs) {
