@@ -46,7 +46,8 @@ pub(crate) enum Command {
 
 const UP_EXAMPLES: &str = "\
 Examples:
-  windlass up                         a control plane, the Game operator, and a Game
+  windlass up                         a control plane, the Harbor operator, and a Harbor
+  windlass up --example game          the same with the 2048 game
   windlass up --example foo           the same with the sample controller
   windlass up --example none          a control plane and nothing else
   windlass up --detach                the same, and return; `windlass down` ends it";
