@@ -275,6 +275,15 @@ impl Running {
 fn build_ours(root: &Path, debug: bool) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = std::process::Command::new(cargo);
+    // What cargo says of the package that it runs, build scripts would take for a change, and everything would be built again.
+    for (name, _) in std::env::vars_os() {
+        if name
+            .to_str()
+            .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
+        {
+            command.env_remove(name);
+        }
+    }
     command.current_dir(root).args(["build", "--message-format=json-render-diagnostics"]);
     // By itself, as an operator is built; without optimisation, from the parts that a test run of everything has built already.
     let what: &[&str] = if debug {

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use windlass_testenv::HeldPort;
 
 use crate::admin::collection;
 use crate::bench::{Bench, Cell, Measured, Workload};
@@ -130,7 +131,8 @@ async fn idle(bench: &Bench, plane: &Plane, run: usize, settle: Duration) -> Res
 async fn start(bench: &Bench, plane: &Plane, run: &mut Run, cell: Cell) -> Result<()> {
     let user = plane.user(&format!("w6-start-{}-{}", cell.subject, cell.run))?;
     let limit = go_memory_limit(0, 0);
-    let address = free_address().await?;
+    let port = HeldPort::any()?;
+    let address = port.address().to_string();
     let start = Start::new(cell.subject, "life", &limit).flag("--health", &address);
     let mut running = bench.programs.start(plane, &user, &start)?;
     let began = running.began;
@@ -213,12 +215,6 @@ async fn stop(bench: &Bench, plane: &Plane, run: &mut Run, cell: Cell) -> Result
         finished == IN_FLIGHT,
         format!("{IN_FLIGHT} reconciles in flight are finished at SIGTERM, not {finished}"),
     )
-}
-
-/// An address that nobody listens at.
-async fn free_address() -> Result<String> {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    Ok(listener.local_addr()?.to_string())
 }
 
 /// When `/healthz` first answered with 200.
