@@ -156,7 +156,8 @@ async fn torture_of_a_harbor_that_is_created_reconfigured_upgraded_and_deleted()
         |scene| async move { gone(&scene).await },
     )
     .normalise(forget_what_differs)
-    .patience(Duration::from_mins(2))
+    // Most of it for the garbage collector, which takes its time with what was made after its owner had gone.
+    .patience(Duration::from_mins(5))
     // An operator waits a second before it says a second time what it waits for.
     .calm(Duration::from_millis(1500))
     .side_by_side(2)
