@@ -165,13 +165,18 @@ async fn torture_of_a_harbor_that_is_created_reconfigured_upgraded_and_deleted()
     .run(&env)
     .await?;
     println!("{report}");
+    let failures = report.failures();
+    if failures.is_empty() {
+        report.assert_passed();
+    }
     // A Harbor is deleted by the garbage collector alone. What that takes may be made once more, before the operator hears that its owner
-    // has gone, too; then it goes with the next round. What is left in the end is compared nevertheless.
-    let by_the_collector =
-        |problem: &String| problem.starts_with("step delete: ") && problem.contains(" was created ");
-    let mut failures = report.failures();
-    failures.retain(|failure| !failure.problems.iter().all(by_the_collector));
-    assert!(failures.is_empty(), "{failures:#?}\n{report}");
-    assert!(report.points() > report.not_reached().len(), "{report}");
+    // has gone, too; then it goes with the next round. Nothing that holds data or a key, though, and nothing may be left in the end.
+    let by_the_collector = |problem: &String| {
+        problem.starts_with("step delete: ")
+            && problem.contains(" was created ")
+            && !["Secret ", "PersistentVolumeClaim "].iter().any(|kind| problem.contains(kind))
+    };
+    let grave = failures.iter().filter(|failure| !failure.problems.iter().all(by_the_collector)).count();
+    assert_eq!(grave, 0, "{report}");
     Ok(())
 }
