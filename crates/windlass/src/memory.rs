@@ -38,6 +38,8 @@ struct Node {
     refusal: Option<Refusal>,
     writes: Option<Writes>,
     unfinished: Option<Instant>,
+    /// The server has taken a write of its object.
+    written: bool,
 }
 
 struct Refusal {
@@ -180,8 +182,14 @@ impl Memory {
         self.with(key, uid, |owner| {
             if let Some(node) = owner.nodes.get_mut(node) {
                 node.refusal = None;
+                node.written = true;
             }
         });
+    }
+
+    /// Whether this node's object has been written in this life.
+    pub(crate) fn was_written(&self, key: &ObjectKey, uid: Uid, node: &str) -> bool {
+        self.with(key, uid, |owner| owner.nodes.get(node).is_some_and(|node| node.written))
     }
 
     /// How long a step has been unfinished; from now on, if it was not.
@@ -287,6 +295,18 @@ mod tests {
         memory.settled(&key(), UID);
         tokio::time::advance(second).await;
         assert_eq!(memory.unready_for(&key(), UID), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_the_server_took_was_written() {
+        let memory = Memory::default();
+        memory.accepted(&key(), UID, "n");
+        assert!(!memory.was_written(&key(), UID, "n"), "nothing was sent");
+        assert_eq!(memory.may_write(&key(), UID, "n", "a", "a", 3), Leave::Granted);
+        assert!(!memory.was_written(&key(), UID, "n"), "no answer yet");
+        memory.accepted(&key(), UID, "n");
+        assert!(memory.was_written(&key(), UID, "n"));
+        assert!(!memory.was_written(&key(), Uid::from_bytes([2; 16]), "n"));
     }
 
     #[tokio::test(start_paused = true)]

@@ -39,10 +39,16 @@ async fn rolled(corner: &Corner, wanted: &BTreeMap<String, (String, i64)>) -> Re
         if standing == *wanted { Ok(()) } else { Err(format!("{standing:#?}")) }
     })
     .await?;
+    // The owner may go on to say for a second that it is ready; its pods cannot.
+    eventually("the new pods have taken over", || async {
+        let web = corner.object("Deployment", "one-web").await.map_err(|error| error.to_string())?;
+        let status = &web["status"];
+        let is_seen = status["observedGeneration"] == web["metadata"]["generation"];
+        let have = ["updatedReplicas", "readyReplicas", "replicas"].map(|count| status[count].as_i64());
+        if is_seen && have == [Some(2); 3] { Ok(()) } else { Err(status.to_string()) }
+    })
+    .await?;
     corner.until::<Shop>("one", "Ready", "True").await?;
-    // So that what a late event might have caused would be seen.
-    let web = corner.object("Deployment", "one-web").await?;
-    assert_eq!(web["status"]["updatedReplicas"], 2, "{web:#}");
     Ok(())
 }
 

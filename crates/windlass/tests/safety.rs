@@ -145,6 +145,31 @@ async fn an_object_that_was_replaced_between_our_read_and_our_write_is_not_overw
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_goes_with_its_owner_is_not_made_again_though_the_owners_watch_is_late() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "going").await?;
+    let proxy = corner.env.fault_proxy().await?;
+    let config = corner.user.config_through(&proxy.url())?;
+    let operator = Operator::with(config, corner.namespace.name(), one_by_one(Bundles::default()))?;
+    operator.ready().await?;
+    corner.bundle("one", vec![Item::of(map("a", &json!({"k": "v"})))]).await?;
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+
+    let late = proxy.freeze_watches(&Match::watches().resource("bundles"));
+    let mark = corner.mark()?;
+    corner.delete("Bundle", "one").await?;
+    corner.gone("ConfigMap", "a").await?;
+    // It has seen that its object is gone, and asks for whom it would make it anew.
+    proxy.wait_for_request(&Match::verb(Verb::Get).resource("bundles").name("one")).await?;
+    drop(late);
+    // By the same watch comes another owner: when that is ready, the deletion of the first has been heard of.
+    corner.bundle("two", vec![Item::of(map("b", &json!({"k": "v"})))]).await?;
+    corner.until::<Bundle>("two", "Ready", "True").await?;
+    assert_eq!(corner.object_writes(mark)?, ["patch configmaps b"]);
+    assert!(corner.objects("v1", "ConfigMap").get_opt("a").await?.is_none());
+    operator.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_complete_plan_nothing_is_pruned_and_most_of_it_only_if_explained() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "prune").await?;
     let names = ["a", "b", "c"];

@@ -84,6 +84,7 @@ impl<B: Blueprint> Visitor<'_, B> {
             if self.machine.registry.follow_foreign(&self.owner.key, resource, key, self.held).await {
                 return Err(conflict("it came back while we looked"));
             }
+            self.with_its_owner().await?;
             let said = format!(
                 "it was generated and is gone. Restore it from a backup; or, if what it protected may be lost, have another one \
                  made with the annotation {}={name} on {}",
@@ -103,6 +104,7 @@ impl<B: Blueprint> Visitor<'_, B> {
             Ok(()) => {
                 tracing::info!(object = ?desired, "generated");
                 *done = NodeResult::Created;
+                self.machine.memory.accepted(&self.owner.key, self.owner.uid, &node.draft.id);
                 Ok(())
             }
             Err(error) if matches!(error.failure(), Failure::Conflict | Failure::AlreadyExists) => {

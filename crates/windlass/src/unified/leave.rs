@@ -1,11 +1,11 @@
-//! Leave to write, by what is remembered of earlier attempts.
+//! Leave to write: by what is remembered of earlier attempts, and by whom it is for.
 
 use windlass_runtime::client::{ClientError, Failure};
 use windlass_runtime::controller::Class;
 use windlass_runtime::events::EventType;
 use windlass_runtime::meta::Meta;
 
-use super::node::Visitor;
+use super::node::{Visitor, conflict};
 use crate::blueprint::Blueprint;
 use crate::desired::Desired;
 use crate::error::{NodeError, Reason};
@@ -40,6 +40,35 @@ impl<B: Blueprint> Visitor<'_, B> {
                 Err(NodeError { class: Class::Terminal, reason: Reason::Fighting, message: said })
             }
         }
+    }
+
+    /// Whether an object that is missing was there before.
+    pub(super) fn was_there(&self, node: &Node) -> bool {
+        self.owner.was_complete()
+            || self.machine.memory.was_written(&self.owner.key, self.owner.uid, &node.draft.id)
+    }
+
+    /// Makes sure that what is missing does not go with its owner.
+    ///
+    /// When an owner is deleted, the garbage collector takes what it owned. The owner and its objects are told of by watches of their own,
+    /// so that an object may be seen to go first: made anew it would be in nobody's hands. The server knows; it is asked once in a run, and
+    /// only when something is missing that was there.
+    ///
+    /// # Errors
+    /// A conflict if the owner is gone, is going, or has been replaced by another of its name: its own watch will say so.
+    pub(super) async fn with_its_owner(&self) -> Result<(), NodeError> {
+        let stays = self
+            .owner_stays
+            .get_or_try_init(|| async {
+                let live = self.machine.desk.look(&self.owner.resource, &self.owner.key).await?;
+                let stays = live.is_some_and(|live| {
+                    let meta = &live["metadata"];
+                    meta["uid"] == *self.owner.uid.to_string() && meta["deletionTimestamp"].is_null()
+                });
+                Ok::<_, NodeError>(stays)
+            })
+            .await?;
+        if *stays { Ok(()) } else { Err(conflict("it goes with its owner, which is being deleted")) }
     }
 
     /// Remembers what the server would not have.

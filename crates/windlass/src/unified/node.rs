@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::sync::OnceCell;
 use tracing::Instrument as _;
 use windlass_graph::Progress;
 use windlass_runtime::controller::Class;
@@ -42,6 +43,8 @@ pub(crate) struct Visitor<'a, B: Blueprint> {
     pub(crate) bodies: Mutex<HashMap<usize, Value>>,
     /// When the first of them is due.
     pub(crate) again: Mutex<Option<Timestamp>>,
+    /// Whether the server still has the owner, once it was asked.
+    pub(crate) owner_stays: OnceCell<bool>,
 }
 
 impl<'a, B: Blueprint> Visitor<'a, B> {
@@ -59,6 +62,7 @@ impl<'a, B: Blueprint> Visitor<'a, B> {
             renewed: renewed.collect(),
             bodies: Mutex::default(),
             again: Mutex::default(),
+            owner_stays: OnceCell::new(),
         }
     }
 }

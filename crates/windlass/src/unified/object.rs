@@ -65,6 +65,9 @@ impl<B: Blueprint> Visitor<'_, B> {
         done: &mut NodeResult,
     ) -> Result<(), NodeError> {
         let attempt = Attempt(digest, None).to_string();
+        if self.was_there(node) {
+            self.with_its_owner().await?;
+        }
         self.leave(node, desired, digest, &attempt)?;
         match self.machine.desk.create(desired).await {
             Ok(()) => {

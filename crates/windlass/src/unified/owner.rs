@@ -12,6 +12,7 @@ use windlass_runtime::resource::ResourceType;
 
 use crate::blueprint::OwnerKind;
 use crate::names::{ask, label};
+use crate::status;
 
 /// The owner of a plan, in every respect but its spec.
 pub(crate) struct OwnerView {
@@ -95,10 +96,19 @@ impl OwnerView {
             .is_some_and(|names| names.split(',').any(|allowed| allowed.trim() == name))
     }
 
+    /// Whether all of this plan has been there: the status says so, of this very generation.
+    pub(crate) fn was_complete(&self) -> bool {
+        self.is_observed()
+            && status::said(&self.status, status::condition::READY).is_some_and(|(truth, _)| truth == "True")
+    }
+
+    fn is_observed(&self) -> bool {
+        self.status.get("observedGeneration").and_then(Value::as_i64) == Some(self.generation)
+    }
+
     /// Whether a deletion of more than half of its objects is explained.
     pub(crate) fn explains_pruning(&self) -> bool {
-        let observed = self.status.get("observedGeneration").and_then(Value::as_i64);
-        observed != Some(self.generation)
+        !self.is_observed()
             || self.annotation(ask::ALLOW_PRUNE) == Some(&*self.generation.to_string())
     }
 }
