@@ -61,8 +61,8 @@ pub(crate) async fn run(bench: &Bench) -> Result<Measured> {
     let size = options.sizes(&[1_000], &[50]).first().copied().unwrap_or(1_000);
     let loads = options.pick(
         vec![
-            Load { per_second: 50, seconds: 60, backlog: 0 },
-            Load { per_second: 500, seconds: 60, backlog: 0 },
+            Load { per_second: 50, seconds: 30, backlog: 0 },
+            Load { per_second: 500, seconds: 30, backlog: 0 },
             Load { per_second: 50, seconds: 15, backlog: 10_000 },
         ],
         vec![

@@ -97,6 +97,8 @@ pub(crate) struct LifeArgs {
 pub(crate) enum Form {
     /// All of it
     Full,
+    /// All of it, kept as JSON
+    Packed,
     /// What a reconcile reads
     Needed,
     /// Metadata

@@ -6,7 +6,7 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde::Serialize;
 use serde_json::Value;
-use windlass_runtime::cache::{Cache, Full, MetadataOnly, Reader, Selection, Shape, WatchTiming};
+use windlass_runtime::cache::{Cache, Full, MetadataOnly, Packed, Reader, Selection, Shape, WatchTiming};
 use windlass_runtime::controller::{Controller, Outcome};
 use windlass_runtime::key::ObjectKey;
 
@@ -15,19 +15,34 @@ use crate::args::{CacheArgs, CachedKind, Common, Form};
 use crate::program::Program;
 use crate::wire::{commands, say};
 
-/// What can be told of a cached object.
+/// What a cached object says of itself.
+#[derive(Default, Serialize)]
+struct Telling {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spec: Option<Value>,
+    size: i64,
+    color: String,
+    ready: bool,
+}
+
+impl Telling {
+    fn of_widget(widget: &Widget) -> Self {
+        Self {
+            spec: serde_json::to_value(&widget.spec).ok(),
+            size: widget.spec.size,
+            color: widget.spec.color.clone(),
+            ready: widget.status.as_ref().is_some_and(|status| status.ready),
+        }
+    }
+}
+
+/// A form of which something can be told.
 trait Told: Shape {
     fn size(&self) -> i64 {
         0
     }
-    fn color(&self) -> &str {
-        Default::default()
-    }
-    fn ready(&self) -> bool {
-        false
-    }
-    fn spec(&self) -> Option<Value> {
-        None
+    fn tell(&self) -> Telling {
+        Telling::default()
     }
 }
 
@@ -35,14 +50,17 @@ impl Told for Full<Widget> {
     fn size(&self) -> i64 {
         self.spec.size
     }
-    fn color(&self) -> &str {
-        &self.spec.color
+    fn tell(&self) -> Telling {
+        Telling::of_widget(self)
     }
-    fn ready(&self) -> bool {
-        self.status.as_ref().is_some_and(|status| status.ready)
+}
+
+impl Told for Packed<Widget> {
+    fn size(&self) -> i64 {
+        self.object().map_or(0, |widget| widget.spec.size)
     }
-    fn spec(&self) -> Option<Value> {
-        serde_json::to_value(&self.spec).ok()
+    fn tell(&self) -> Telling {
+        self.object().map(|widget| Telling::of_widget(&widget)).unwrap_or_default()
     }
 }
 
@@ -50,26 +68,23 @@ impl Told for NeededWidget {
     fn size(&self) -> i64 {
         self.spec.size
     }
-    fn color(&self) -> &str {
-        &self.spec.color
-    }
-    fn ready(&self) -> bool {
-        self.status.ready
+    fn tell(&self) -> Telling {
+        let color = self.spec.color.to_string();
+        Telling { spec: None, size: self.spec.size, color, ready: self.status.ready }
     }
 }
 
 impl Told for Full<ConfigMap> {
-    fn color(&self) -> &str {
-        self.data.as_ref().and_then(|data| data.get("color")).map_or("", String::as_str)
-    }
-    fn spec(&self) -> Option<Value> {
-        serde_json::to_value(&self.data).ok()
+    fn tell(&self) -> Telling {
+        let color = self.data.as_ref().and_then(|data| data.get("color")).cloned().unwrap_or_default();
+        Telling { spec: serde_json::to_value(&self.data).ok(), color, ..Telling::default() }
     }
 }
 
 impl Told for NeededConfigMap {
-    fn color(&self) -> &str {
-        self.data.color.as_deref().unwrap_or_default()
+    fn tell(&self) -> Telling {
+        let color = self.data.color.as_deref().unwrap_or_default().to_owned();
+        Telling { color, ..Telling::default() }
     }
 }
 
@@ -79,8 +94,10 @@ impl Told for MetadataOnly<ConfigMap> {}
 pub(crate) async fn run(common: &Common, args: &CacheArgs) -> Result<()> {
     match (args.kind, args.form) {
         (CachedKind::Widget, Form::Full) => keep::<Full<Widget>>(common, args).await,
+        (CachedKind::Widget, Form::Packed) => keep::<Packed<Widget>>(common, args).await,
         (CachedKind::Widget, Form::Needed) => keep::<NeededWidget>(common, args).await,
         (CachedKind::Widget, Form::Metadata) => keep::<MetadataOnly<Widget>>(common, args).await,
+        (CachedKind::Configmap, Form::Packed) => anyhow::bail!("only Widgets are packed here"),
         (CachedKind::Configmap, Form::Full) => keep::<Full<ConfigMap>>(common, args).await,
         (CachedKind::Configmap, Form::Needed) => keep::<NeededConfigMap>(common, args).await,
         (CachedKind::Configmap, Form::Metadata) => keep::<MetadataOnly<ConfigMap>>(common, args).await,
@@ -118,16 +135,9 @@ async fn answer<S: Told>(reader: Reader<S>) -> Result<()> {
         match command.split(' ').collect::<Vec<_>>()[..] {
             ["read", namespace, name] => {
                 let found = reader.get(&ObjectKey::namespaced(namespace, name));
-                let spec = found.as_ref().and_then(|object| object.spec());
-                say(&Object {
-                    event: "object",
-                    found: found.is_some(),
-                    bytes: spec.as_ref().map_or(0, |spec| spec.to_string().len()),
-                    size: found.as_ref().map_or(0, |object| object.size()),
-                    color: found.as_ref().map_or("", |object| object.color()),
-                    ready: found.as_ref().is_some_and(|object| object.ready()),
-                    spec,
-                })?;
+                let told = found.as_ref().map(|object| object.tell()).unwrap_or_default();
+                let bytes = told.spec.as_ref().map_or(0, |spec| spec.to_string().len());
+                say(&Object { event: "object", found: found.is_some(), bytes, told })?;
             }
             ["count"] => say(&Synced::of(&reader))?,
             ["quit"] => return Ok(()),
@@ -162,15 +172,12 @@ impl Synced {
 }
 
 #[derive(Serialize)]
-struct Object<'a> {
+struct Object {
     event: &'static str,
     found: bool,
     bytes: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    spec: Option<Value>,
-    size: i64,
-    color: &'a str,
-    ready: bool,
+    #[serde(flatten)]
+    told: Telling,
 }
 
 /// FNV-1a, 64 bits.
