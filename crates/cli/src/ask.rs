@@ -15,7 +15,16 @@ pub(crate) fn operator(command: &str, args: &args::Ask) -> Result<(), Failure> {
     }
     words.extend(["--".into(), command.into()]);
     words.extend(args.arguments.iter().cloned());
-    let status = Command::new(&cargo).args(&words).stdin(Stdio::inherit()).status().map_err(|error| {
+    let mut command = Command::new(&cargo);
+    // Under `cargo run` there is what cargo says of our own package: build scripts would take it for a change, and build everything anew.
+    let of_ours = |name: &OsString| {
+        name.to_str()
+            .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
+    };
+    for (name, _) in std::env::vars_os().filter(|(name, _)| of_ours(name)) {
+        command.env_remove(name);
+    }
+    let status = command.args(&words).stdin(Stdio::inherit()).status().map_err(|error| {
         Failure::Environment(format!("cargo cannot be run ({error}): install Rust from https://rustup.rs"))
     })?;
     if status.success() {

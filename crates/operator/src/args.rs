@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Manifests(Manifests),
     /// Show what would be done for the objects of a manifest, and in which order; without a cluster
     Graph(Graph),
+    /// Show every field of its kinds, as a page of Markdown
+    Reference(Reference),
 }
 
 #[derive(Debug, Args)]
@@ -111,6 +113,13 @@ pub(crate) struct Graph {
     /// How to show it
     #[arg(long, short = 'o', value_enum, default_value_t)]
     pub(crate) output: GraphFormat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Reference {
+    /// The kinds; otherwise all of them
+    #[arg(value_name = "KIND")]
+    pub(crate) kinds: Vec<String>,
 }
 
 /// How a plan is shown.

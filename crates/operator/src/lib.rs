@@ -35,6 +35,7 @@
 //! | `census`, `census run` | runs, with the flags that users of controller-runtime know (`--help` lists them) |
 //! | `census manifests` | writes what a cluster needs to run it, with exactly the rights that it needs |
 //! | `census graph shop.yaml` | shows the plan that a [blueprint](Operator::blueprint) draws for the objects of a manifest |
+//! | `census reference` | writes a page of every field of its kinds |
 //! | `census manifests --check deploy` | fails if what is checked in is out of date, for CI |
 //!
 //! It promises: the process and the manifests come of the same declarations, so they cannot disagree; manifests are made without a
@@ -52,6 +53,7 @@ mod operator;
 mod own;
 mod process;
 mod program;
+mod reference;
 mod settings;
 mod setup;
 mod yaml;
@@ -63,5 +65,6 @@ pub use self::operator::Operator;
 pub use self::own::{Given, Setting};
 pub use self::process::{AssembleError, Process};
 pub use self::program::{main, main_from, main_with};
+pub use self::reference::{UnknownKind, reference};
 pub use self::settings::{Lease, Settings};
 pub use self::setup::Setup;

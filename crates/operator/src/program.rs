@@ -84,6 +84,7 @@ fn follow(
         Command::Run(args) => given.map_err(Failure::Environment).and_then(|given| run(&args, given)),
         Command::Manifests(args) => manifests(operator, &args),
         Command::Graph(args) => crate::graph::show(operator, &args),
+        Command::Reference(args) => reference(operator, &args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -240,6 +241,15 @@ fn manifests(operator: &Operator, args: &args::Manifests) -> Result<(), Failure>
             Ok(())
         }
     }
+}
+
+fn reference(operator: &Operator, args: &args::Reference) -> Result<(), Failure> {
+    let kinds: Vec<&str> = args.kinds.iter().map(String::as_str).collect();
+    let page = crate::reference::reference(operator, &kinds);
+    let page = page.map_err(|error| Failure::Setting(error.to_string()))?;
+    // Somebody who stopped reading has read enough.
+    let _ = std::io::stdout().write_all(page.as_bytes());
+    Ok(())
 }
 
 /// To standard error, where a closed terminal is no reason to fail.

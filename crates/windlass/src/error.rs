@@ -84,6 +84,27 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All of them, for pages and alerts that must miss none.
+    pub const ALL: [Self; 17] = [
+        Self::Ready,
+        Self::Waiting,
+        Self::InputMissing,
+        Self::Collision,
+        Self::FieldConflict,
+        Self::Invalid,
+        Self::Immutable,
+        Self::Forbidden,
+        Self::GeneratedLost,
+        Self::DrawFailed,
+        Self::Failed,
+        Self::Conflict,
+        Self::Unavailable,
+        Self::Fighting,
+        Self::PruneHeldBack,
+        Self::Paused,
+        Self::Deleting,
+    ];
+
     /// The word, in `CamelCase`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -163,5 +184,21 @@ impl From<ClientError> for NodeError {
 impl From<Error> for NodeError {
     fn from(error: Error) -> Self {
         Self { class: error.class(), reason: Reason::Failed, message: error.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_reason_is_forgotten_and_each_has_a_word_of_its_own() {
+        for (place, reason) in Reason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, place, "{reason:?}");
+        }
+        assert_eq!(Reason::ALL.len(), Reason::Deleting as usize + 1, "the last one that there is");
+        let words: std::collections::BTreeSet<&str> =
+            Reason::ALL.iter().map(|reason| reason.as_str()).collect();
+        assert_eq!(words.len(), Reason::ALL.len());
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
+use windlass_runtime::controller::Class;
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::meta::Uid;
 
@@ -12,6 +13,8 @@ use crate::error::NodeError;
 
 /// How long the server's word on a content stands before it is asked again.
 pub(crate) const REFUSAL: Duration = Duration::from_mins(5);
+/// The same for an internal error, which may be the content's fault or that of a webhook which does not answer at the moment.
+pub(crate) const UNEXPLAINED: Duration = Duration::from_secs(30);
 /// How often a content must be refused with an internal error before that is taken for its last word.
 const PATIENCE: u32 = 3;
 
@@ -47,6 +50,13 @@ struct Refusal {
     error: NodeError,
     times: u32,
     at: Instant,
+}
+
+impl Refusal {
+    /// How long it stands.
+    fn term(&self) -> Duration {
+        if self.error.class == Class::Terminal { REFUSAL } else { UNEXPLAINED }
+    }
 }
 
 struct Writes {
@@ -112,11 +122,11 @@ impl Memory {
             let node = owner.nodes.entry(node.to_owned()).or_default();
             if let Some(refusal) = &node.refusal
                 && refusal.attempt == attempt
-                && refusal.at.elapsed() < REFUSAL
-                && (refusal.error.class == windlass_runtime::controller::Class::Terminal
-                    || refusal.times >= PATIENCE)
+                && refusal.at.elapsed() < refusal.term()
+                && (refusal.error.class == Class::Terminal || refusal.times >= PATIENCE)
             {
-                return Leave::Refused(refusal.error.clone(), REFUSAL.saturating_sub(refusal.at.elapsed()));
+                let left = refusal.term().saturating_sub(refusal.at.elapsed());
+                return Leave::Refused(refusal.error.clone(), left);
             }
             let now = Instant::now();
             let fresh = || Writes { digest: digest.to_owned(), left: f64::from(limit), at: now, told: false };
@@ -245,7 +255,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_internal_error_is_believed_the_third_time() {
+    async fn an_internal_error_is_believed_the_third_time_but_not_for_long() {
         let memory = Memory::default();
         let broken = NodeError::transient(Reason::Unavailable, "500");
         for _ in 0..2 {
@@ -254,7 +264,9 @@ mod tests {
         }
         let times = memory.refused(&key(), UID, "n", "a", &broken);
         assert!(Memory::is_last_word(times));
-        assert!(matches!(memory.may_write(&key(), UID, "n", "a", "a", 9), Leave::Refused(..)));
+        assert_eq!(memory.may_write(&key(), UID, "n", "a", "a", 9), Leave::Refused(broken, UNEXPLAINED));
+        tokio::time::advance(UNEXPLAINED).await;
+        assert_eq!(memory.may_write(&key(), UID, "n", "a", "a", 9), Leave::Granted);
     }
 
     #[tokio::test(start_paused = true)]

@@ -189,7 +189,11 @@ pub fn by_conditions(live: &Live) -> Readiness {
         if let Some(condition) =
             live.status.condition(stalled).filter(about_now).filter(|condition| condition.is("True"))
         {
-            return Readiness::Failed(with("it failed", condition));
+            // Some say that they failed, and leave why to the condition that everybody looks at.
+            let silent = condition.message.as_deref().is_none_or(str::is_empty);
+            let ready =
+                live.status.condition("Ready").filter(about_now).filter(|ready| silent && ready.is("False"));
+            return Readiness::Failed(with("it failed", ready.unwrap_or(condition)));
         }
     }
     for ready in ["Ready", "Available"] {
@@ -332,5 +336,10 @@ mod tests {
         ));
         let failed = json!({"conditions": [{"type": "Failed", "status": "True", "reason": "R"}]});
         assert_eq!(said(by_conditions(&live(json!({}), failed))), "failed: it failed (R)");
+        let why =
+            json!({"type": "Ready", "status": "False", "reason": "Forbidden", "message": "exceeded quota"});
+        let failed = json!({"conditions": [why, {"type": "Failed", "status": "True", "reason": "Forbidden", "message": ""}]});
+        let told = said(by_conditions(&live(json!({}), failed)));
+        assert!(told.starts_with("failed: it failed (") && told.contains("exceeded quota"), "{told}");
     }
 }

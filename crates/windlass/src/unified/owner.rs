@@ -108,8 +108,7 @@ impl OwnerView {
 
     /// Whether a deletion of more than half of its objects is explained.
     pub(crate) fn explains_pruning(&self) -> bool {
-        !self.is_observed()
-            || self.annotation(ask::ALLOW_PRUNE) == Some(&*self.generation.to_string())
+        !self.is_observed() || self.annotation(ask::ALLOW_PRUNE) == Some(&*self.generation.to_string())
     }
 }
 

@@ -17,6 +17,7 @@ use super::owner::OwnerView;
 use crate::blueprint::Blueprint;
 use crate::error::{DrawError, NodeError, Reason};
 use crate::inputs::{Held, Inputs, Resolved};
+use crate::memory::UNEXPLAINED;
 use crate::names::{FINALIZER, ask};
 use crate::plan::{Drawn, Plan, Verb};
 use crate::prune::{self, Belonging, Pruning};
@@ -315,6 +316,8 @@ pub(super) fn outcome_of(report: &Told) -> Result<Outcome, Error> {
                     Some(Reason::Fighting) => sooner(Duration::from_mins(1)),
                     // Watched, or a matter of the plan alone.
                     Some(Reason::Collision | Reason::GeneratedLost | Reason::DrawFailed) => {}
+                    // Nobody tells when a webhook answers again.
+                    Some(Reason::Unavailable) if class == Class::Terminal => sooner(UNEXPLAINED),
                     _ if class == Class::Terminal => sooner(RETRY),
                     _ => {}
                 }

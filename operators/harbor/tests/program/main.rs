@@ -4,9 +4,11 @@
 mod command_line;
 mod defects;
 mod deploy;
+mod docs;
 mod kit;
 mod settings;
 mod torture;
+mod trouble;
 #[path = "../harbor/world.rs"]
 #[allow(dead_code)] // it is made for more
 mod world;

@@ -1,0 +1,92 @@
+//! What a user reads when something around a Harbor is wrong, and that it goes on by itself when that is put right.
+
+use anyhow::Result;
+use harbor_operator::api::{Core, Harbor};
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use k8s_openapi::api::core::v1::ResourceQuota;
+use kube::api::{Api, DeleteParams, PostParams};
+use serde_json::{Value, json};
+use windlass_testenv::{Story, TestEnv, or_not_run};
+
+use crate::world::{World, harbor, said};
+
+impl World {
+    /// Waits until the Harbor says this of why it is not ready.
+    async fn complains(&self, words: &[&str]) -> Result<()> {
+        self.see("sample", &format!("not ready, with {words:?}"), |harbor: &Harbor| {
+            let (truth, message) = said(harbor, "Ready");
+            truth == "False" && words.iter().all(|words| message.contains(words))
+        })
+        .await?;
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_quota_that_is_used_up_is_named_and_when_it_is_raised_all_goes_on() -> Result<()> {
+    let world = World::new(or_not_run!(TestEnv::shared().await), "quota").await?;
+    let hard = |most: &str| json!({"spec": {"hard": {"count/deployments.apps": most}}});
+    let mut quota = hard("1");
+    quota["metadata"] = json!({"name": "small"});
+    world.put::<ResourceQuota>(quota).await?;
+    // It counts for nobody before its controller has seen it.
+    let is_counted =
+        |quota: &ResourceQuota| quota.status.as_ref().is_some_and(|status| status.hard.is_some());
+    world.see("small", "counted", is_counted).await?;
+    let operator = world.operator().await?;
+    world.put::<Harbor>(harbor()).await?;
+    world.complains(&["exceeded quota: small", "count/deployments.apps"]).await?;
+    world.change::<ResourceQuota>("small", hard("20")).await?;
+    world.ready().await?;
+    // Not to the world's own end: that the server has refused something is what this is about.
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn an_image_that_is_not_there_is_named_with_its_component() -> Result<()> {
+    let world = World::new(or_not_run!(TestEnv::shared().await), "image").await?;
+    let operator = world.operator().await?;
+    let mut sample = harbor();
+    sample["spec"]["core"] = json!({
+        "image": "registry.example.com/no/such:1",
+        "templateAnnotations": Story::ImagePullError.annotations(),
+    });
+    world.put::<Harbor>(sample).await?;
+    world.complains(&["Core sample-harbor", "ImagePullBackOff"]).await?;
+    let right = json!({"spec": {"core": {"image": null, "templateAnnotations": null}}});
+    world.change::<Harbor>("sample", right).await?;
+    world.ready().await?;
+    world.end(operator).await
+}
+
+/// A validation of Cores in one namespace that nobody answers for.
+fn unanswered(namespace: &str) -> Value {
+    json!({
+        "metadata": {"name": format!("nobody.{namespace}")},
+        "webhooks": [{
+            "name": "nobody.windlass.dev", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "failurePolicy": "Fail", "clientConfig": {"url": "https://127.0.0.1:1/validate"},
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+            "rules": [{
+                "apiGroups": ["goharbor.io"], "apiVersions": ["*"], "resources": ["cores"],
+                "operations": ["CREATE", "UPDATE"], "scope": "*",
+            }],
+        }],
+    })
+}
+
+#[tokio::test]
+async fn a_webhook_that_does_not_answer_is_named_and_when_it_does_all_goes_on() -> Result<()> {
+    let world = World::new(or_not_run!(TestEnv::shared().await), "webhook").await?;
+    let validations = Api::<ValidatingWebhookConfiguration>::all(world.env.client());
+    let nobody = serde_json::from_value(unanswered(world.namespace.name()))?;
+    let made = validations.create(&PostParams::default(), &nobody).await?;
+    let operator = world.operator().await?;
+    world.put::<Harbor>(harbor()).await?;
+    world.complains(&["Core sample-harbor", "nobody.windlass.dev"]).await?;
+    assert!(world.namespace.api::<Core>().get_opt("sample-harbor").await?.is_none());
+    let name = made.metadata.name.unwrap_or_default();
+    drop(validations.delete(&name, &DeleteParams::default()).await?);
+    world.ready().await?;
+    world.end(operator).await
+}
