@@ -36,6 +36,11 @@ impl ObjectKey {
         Self { namespace: None, name: name.into() }
     }
 
+    /// The namespace, as it can be kept without another copy of the text.
+    pub(crate) fn shared_namespace(&self) -> Option<&Str> {
+        self.namespace.as_ref()
+    }
+
     /// A key from its parts, as an object's metadata has them.
     pub fn new(namespace: Option<Str>, name: impl Into<Arc<str>>) -> Self {
         Self { namespace, name: name.into() }

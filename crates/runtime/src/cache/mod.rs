@@ -44,6 +44,7 @@ mod reader;
 mod registry;
 mod selection;
 pub mod shape;
+mod shelf;
 mod stats;
 mod store;
 mod view;

@@ -9,7 +9,7 @@
 //! No I/O and no clock here: the caller says what came and when. All of this rests on resource versions of one kind
 //! being comparable, and on every list being a consistent read (never `resourceVersion=0`).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ use tokio::time::Instant;
 
 use super::index::{Extract, Indexes};
 use super::selection::Verdict;
+use super::shelf::{Keyed, Shelf};
 use super::{Change, Origin, Shape};
-use crate::intern::Str;
 use crate::key::ObjectKey;
 use crate::meta::{ResourceVersion, Uid};
 
@@ -31,7 +31,7 @@ const TOMBSTONE_LIFE: Duration = Duration::from_mins(15);
 pub(crate) struct WentBackwards;
 
 pub(crate) struct Store<S> {
-    objects: BTreeMap<ObjectKey, Entry<S>>,
+    objects: Shelf<Entry<S>>,
     /// Objects that must not come back, by incarnation.
     tombstones: HashMap<Uid, Tombstone>,
     /// Names that our writes have emptied, with the version they emptied them at: until the watch has passed it, what it
@@ -57,6 +57,12 @@ struct Entry<S> {
     stored: u32,
 }
 
+impl<S: Shape> Keyed for Entry<S> {
+    fn key(&self) -> &ObjectKey {
+        &self.object.meta().key
+    }
+}
+
 struct Tombstone {
     end: End,
     /// Lists when it was made: a later list is proof enough.
@@ -74,7 +80,7 @@ enum End {
 impl<S> Default for Store<S> {
     fn default() -> Self {
         Self {
-            objects: BTreeMap::new(),
+            objects: Shelf::default(),
             tombstones: HashMap::new(),
             emptied: HashMap::new(),
             indexes: Indexes::default(),
@@ -94,18 +100,14 @@ impl<S: Shape> Store<S> {
         self.objects.get(key).map(|entry| Arc::clone(&entry.object))
     }
 
+    /// All objects, by namespace and name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<S>> {
-        self.objects.values().map(|entry| &entry.object)
+        self.objects.sorted().into_iter().map(|entry| &entry.object)
     }
 
-    /// The objects of one namespace.
+    /// The objects of one namespace, by name.
     pub(crate) fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = &Arc<S>> {
-        let first = ObjectKey::namespaced(Str::new(namespace), "");
-        let namespace = namespace.to_owned();
-        self.objects
-            .range(first..)
-            .take_while(move |(key, _)| key.namespace() == Some(&namespace))
-            .map(|(_, entry)| &entry.object)
+        self.objects.in_namespace(namespace).into_iter().map(|entry| &entry.object)
     }
 
     pub(crate) fn by_owner(&self, uid: &Uid) -> Vec<Arc<S>> {
@@ -118,7 +120,7 @@ impl<S: Shape> Store<S> {
 
     pub(crate) fn declare_index(&mut self, name: &str, extract: Extract<S>) {
         if self.indexes.declare(name, extract) {
-            for entry in self.objects.values() {
+            for entry in self.objects.iter() {
                 self.indexes.fill_newest(&entry.object);
             }
         }
@@ -129,7 +131,7 @@ impl<S: Shape> Store<S> {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes + self.objects.len() * size_of::<(ObjectKey, Entry<S>)>()
+        self.bytes + self.objects.len() * size_of::<Entry<S>>()
     }
 
     #[cfg(test)]
@@ -173,11 +175,11 @@ impl<S: Shape> Store<S> {
             return Err(WentBackwards);
         }
         let list = self.lists;
-        let vanished: Vec<ObjectKey> = self
+        let mut vanished: Vec<ObjectKey> = self
             .objects
             .iter()
-            .filter(|(_, entry)| entry.seen != list)
-            .filter(|(_, entry)| {
+            .filter(|entry| entry.seen != list)
+            .filter(|entry| {
                 if self.distrust {
                     // Only what was written since the list began may be newer than it.
                     entry.stored != list
@@ -185,8 +187,9 @@ impl<S: Shape> Store<S> {
                     !entry.object.meta().resource_version.supersedes(version)
                 }
             })
-            .map(|(key, _)| key.clone())
+            .map(|entry| entry.key().clone())
             .collect();
+        vanished.sort_unstable();
         let changes = vanished.iter().filter_map(|key| self.take(key, Origin::Relist)).collect();
         self.synced_once = true;
         self.distrust = false;
@@ -324,7 +327,6 @@ impl<S: Shape> Store<S> {
             }
             None => None,
         };
-        let key = meta.key.clone();
         let object = Arc::new(object);
         if let Some(old) = &old {
             self.bytes -= old.approximate_size();
@@ -332,8 +334,8 @@ impl<S: Shape> Store<S> {
         }
         self.bytes += object.approximate_size();
         self.indexes.insert(&object);
-        let seen = self.objects.get(&key).map_or(0, |entry| entry.seen);
-        self.objects.insert(key, Entry { object: Arc::clone(&object), seen, stored: self.lists });
+        let seen = self.objects.get(&object.meta().key).map_or(0, |entry| entry.seen);
+        self.objects.insert(Entry { object: Arc::clone(&object), seen, stored: self.lists });
         match old {
             Some(old) if old.meta().uid != object.meta().uid => vec![
                 Change { old: Some(old), new: None, origin },

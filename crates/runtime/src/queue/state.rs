@@ -3,9 +3,11 @@
 //! Time is a [`Duration`] since the queue began and comes in with every call; it must not run backwards.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hash};
 use std::time::Duration;
+
+use hashbrown::HashMap;
 
 use super::{Add, Backoff, Next, Priority, Stats};
 

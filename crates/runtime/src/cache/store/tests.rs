@@ -1,5 +1,7 @@
 //! Each promise of the store, and each case that once broke some cache, as a sentence.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::cache::MetadataOnly;
 use k8s_openapi::api::core::v1::ConfigMap;
