@@ -63,11 +63,10 @@ impl<T: Keyed> Shelf<T> {
             None => of_cluster,
         };
         let hash = hasher.hash_one(item.key().name());
-        match table.find_mut(hash, |other| other.key().name() == item.key().name()) {
-            Some(there) => *there = item,
-            None => {
-                table.insert_unique(hash, item, |other| hasher.hash_one(other.key().name()));
-            }
+        if let Some(there) = table.find_mut(hash, |other| other.key().name() == item.key().name()) {
+            *there = item;
+        } else {
+            table.insert_unique(hash, item, |other| hasher.hash_one(other.key().name()));
         }
     }
 
@@ -145,12 +144,11 @@ mod tests {
         fn it_holds_what_an_ordered_map_holds(steps in prop::collection::vec((keys(), prop::option::weighted(0.6, any::<u32>())), 0..200)) {
             let (mut shelf, mut map) = (Shelf::default(), BTreeMap::new());
             for (key, value) in steps {
-                match value {
-                    Some(value) => {
-                        shelf.insert(Item(key.clone(), value));
-                        map.insert(key.clone(), Item(key.clone(), value));
-                    }
-                    None => prop_assert_eq!(shelf.remove(&key), map.remove(&key)),
+                if let Some(value) = value {
+                    shelf.insert(Item(key.clone(), value));
+                    map.insert(key.clone(), Item(key.clone(), value));
+                } else {
+                    prop_assert_eq!(shelf.remove(&key), map.remove(&key));
                 }
                 prop_assert_eq!(shelf.get(&key), map.get(&key));
                 prop_assert_eq!(shelf.get_mut(&key).cloned(), map.get(&key).cloned());
