@@ -1,9 +1,9 @@
 //! W2: what a cached object weighs when nothing happens.
 //!
 //! **Measures** resident memory of a program that caches every Widget of the cluster, in four forms (the whole object; the
-//! same, which ours keeps as JSON and decodes when it is read; what a reconcile reads of it; metadata only) at several numbers of Widgets, after more than two minutes of rest, so that Go's collector,
-//! which runs at least every two minutes, has run and its scavenger has given back what it will. The slope against the empty cache is
-//! what one object weighs; the empty cache is the intercept.
+//! same, which ours keeps as JSON and decodes when it is read; what a reconcile reads of it; metadata only) at several numbers of
+//! Widgets, after more than two minutes of rest, so that Go's collector, which runs at least every two minutes, has run and its scavenger
+//! has given back what it will. The slope against the empty cache is what one object weighs; the empty cache is the intercept.
 //!
 //! **Guards**: each program says how many objects it holds with a checksum of their names and sizes, which the harness knows; then it
 //! answers 1,000 random reads, with the full spec where it claims to hold it, each compared with what the harness created. So nothing

@@ -49,10 +49,7 @@ impl<T: Keyed> Shelf<T> {
     }
 
     pub(super) fn get_mut(&mut self, key: &ObjectKey) -> Option<&mut T> {
-        let table = match key.namespace() {
-            Some(namespace) => self.namespaces.get_mut(namespace)?,
-            None => &mut self.of_cluster,
-        };
+        let table = table_of(&mut self.of_cluster, &mut self.namespaces, key)?;
         table.find_mut(self.hasher.hash_one(key.name()), |item| item.key().name() == key.name())
     }
 
@@ -73,10 +70,7 @@ impl<T: Keyed> Shelf<T> {
 
     pub(super) fn remove(&mut self, key: &ObjectKey) -> Option<T> {
         let Self { of_cluster, namespaces, hasher } = self;
-        let table = match key.namespace() {
-            Some(namespace) => namespaces.get_mut(namespace)?,
-            None => of_cluster,
-        };
+        let table = table_of(of_cluster, namespaces, key)?;
         let found = table.find_entry(hasher.hash_one(key.name()), |item| item.key().name() == key.name());
         let (item, _) = found.ok()?.remove();
         if table.len() * SPARSE < table.capacity() {
@@ -103,6 +97,18 @@ impl<T: Keyed> Shelf<T> {
     /// Those of one namespace, by name.
     pub(super) fn in_namespace(&self, namespace: &str) -> Vec<&T> {
         sorted(self.namespaces.get(namespace).into_iter().flatten())
+    }
+}
+
+/// The table that a key belongs to, if there is one.
+fn table_of<'a, T>(
+    of_cluster: &'a mut HashTable<T>,
+    namespaces: &'a mut HashMap<Str, HashTable<T>>,
+    key: &ObjectKey,
+) -> Option<&'a mut HashTable<T>> {
+    match key.namespace() {
+        Some(namespace) => namespaces.get_mut(namespace),
+        None => Some(of_cluster),
     }
 }
 
