@@ -49,7 +49,7 @@ const PACE: u64 = 20;
 pub(crate) async fn run(bench: &Bench, minutes: f64) -> Result<Measured> {
     let options = &bench.options;
     let size = options.sizes(&[2_000], &[10]).first().copied().unwrap_or(2_000);
-    let time = if options.smoke { Duration::from_secs(4) } else { Duration::from_secs_f64(minutes * 60.0) };
+    let time = if options.smoke { Duration::from_secs(3) } else { Duration::from_secs_f64(minutes * 60.0) };
     let restart = options.seconds(120, 2);
     let mut measured = Measured::new("soak", "random edits while the API server is killed");
     measured.setting("time", format!("{} s", time.as_secs()));

@@ -40,22 +40,26 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         .worker_threads(cli.common.threads)
         .enable_all()
         .build()?;
-    let common = cli.common;
-    let done = runtime.block_on(async {
-        match cli.mode {
-            Mode::Cache(args) => cache::run(&common, &args).await,
-            Mode::Noop => noop::run(&common).await,
-            Mode::Fanout(args) => fanout::run(&common, &args).await,
-            Mode::Life(args) | Mode::Idle(args) => life::run(&common, &args).await,
-            Mode::Latency => latency::run(&common).await,
-            Mode::Queue => queue::run().await,
-            Mode::Version => wire::say(&serde_json::json!({
-                "event": "version", "name": "windlass", "version": env!("CARGO_PKG_VERSION"),
-                "toolchain": concat!("rustc ", env!("CARGO_PKG_RUST_VERSION")),
-            })),
-        }
-    });
+    // As a task, not on this thread: what `block_on` is given runs beside the one worker, and the two would wake each other all the
+    // time, where Go's goroutines share the one processor that they are allowed.
+    let done = runtime.block_on(runtime.spawn(work(cli)))?;
     // Somebody may still be reading standard input, which nothing interrupts.
     runtime.shutdown_background();
     done
+}
+
+async fn work(cli: Cli) -> anyhow::Result<()> {
+    let common = cli.common;
+    match cli.mode {
+        Mode::Cache(args) => cache::run(&common, &args).await,
+        Mode::Noop => noop::run(&common).await,
+        Mode::Fanout(args) => fanout::run(&common, &args).await,
+        Mode::Life(args) | Mode::Idle(args) => life::run(&common, &args).await,
+        Mode::Latency => latency::run(&common).await,
+        Mode::Queue => queue::run().await,
+        Mode::Version => wire::say(&serde_json::json!({
+            "event": "version", "name": "windlass", "version": env!("CARGO_PKG_VERSION"),
+            "toolchain": concat!("rustc ", env!("CARGO_PKG_RUST_VERSION")),
+        })),
+    }
 }

@@ -7,16 +7,18 @@
 //! with a flag for it says it by [`init_with`].
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write};
 use std::io::IsTerminal as _;
 
 use serde::Serializer as _;
 use serde::ser::SerializeMap as _;
 use serde_json::Value;
 use tracing::field::{Field, Visit};
+use tracing::span::Record;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::format::{JsonFields, Writer};
+use tracing_subscriber::field::RecordFields;
+use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
@@ -83,7 +85,7 @@ where
 {
     let (json, pretty) = match format {
         Format::Json => {
-            let layer = tracing_subscriber::fmt::layer().event_format(Flat).fmt_fields(JsonFields::new());
+            let layer = tracing_subscriber::fmt::layer().event_format(Flat).fmt_fields(Members);
             (Some(layer.with_writer(writer)), None)
         }
         Format::Pretty => {
@@ -113,8 +115,8 @@ where
         for span in context.event_scope().into_iter().flat_map(tracing_subscriber::registry::Scope::from_root)
         {
             let extensions = span.extensions();
-            let written = extensions.get::<FormattedFields<N>>().map(|fields| fields.fields.as_str());
-            if let Some(Ok(Value::Object(of_span))) = written.map(serde_json::from_str) {
+            let written = extensions.get::<FormattedFields<N>>().map(|fields| format!("{{{}}}", fields.fields));
+            if let Some(Ok(Value::Object(of_span))) = written.map(|text| serde_json::from_str(&text)) {
                 fields.0.extend(of_span);
             }
         }
@@ -185,17 +187,116 @@ impl Visit for Fields {
     }
 }
 
+/// The fields of a span as the members of a JSON object.
+///
+/// Every reconcile has a span, and few ever log a line: so its fields are written in one go, without a tree of values in between, and
+/// read only when there is a line.
+struct Members;
+
+impl<'writer> FormatFields<'writer> for Members {
+    fn format_fields<R: RecordFields>(&self, writer: Writer<'writer>, fields: R) -> fmt::Result {
+        Member::write_all(writer, true, |member| fields.record(member))
+    }
+
+    fn add_fields(&self, current: &'writer mut FormattedFields<Self>, fields: &Record<'_>) -> fmt::Result {
+        let first = current.fields.is_empty();
+        Member::write_all(current.as_writer(), first, |member| fields.record(member))
+    }
+}
+
+/// Writes one member after the other.
+struct Member<'writer> {
+    writer: Writer<'writer>,
+    first: bool,
+    done: fmt::Result,
+}
+
+impl<'writer> Member<'writer> {
+    fn write_all(writer: Writer<'writer>, first: bool, record: impl FnOnce(&mut Self)) -> fmt::Result {
+        let mut member = Self { writer, first, done: Ok(()) };
+        record(&mut member);
+        member.done
+    }
+
+    fn put(&mut self, field: &Field, value: impl FnOnce(&mut Writer<'writer>) -> fmt::Result) {
+        let comma = if std::mem::take(&mut self.first) { "" } else { "," };
+        // The name of a field is a Rust identifier with dots: nothing in it needs an escape.
+        let written = write!(self.writer, "{comma}\"{}\":", field.name()).and_then(|()| value(&mut self.writer));
+        self.done = self.done.and(written);
+    }
+
+    fn text(&mut self, field: &Field, text: fmt::Arguments<'_>) {
+        self.put(field, |writer| {
+            writer.write_char('"')?;
+            Escaped(writer).write_fmt(text)?;
+            writer.write_char('"')
+        });
+    }
+}
+
+impl Visit for Member<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.text(field, format_args!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.text(field, format_args!("{value}"));
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.put(field, |writer| write!(writer, "{value}"));
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.put(field, |writer| write!(writer, "{value}"));
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        // JSON has no word for infinity.
+        if value.is_finite() {
+            self.put(field, |writer| write!(writer, "{value}"));
+        } else {
+            self.text(field, format_args!("{value}"));
+        }
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.put(field, |writer| write!(writer, "{value}"));
+    }
+}
+
+/// Passes text on as the inside of a JSON string.
+struct Escaped<'a, 'writer>(&'a mut Writer<'writer>);
+
+impl Write for Escaped<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
+        let mut rest = text;
+        while let Some(at) = rest.bytes().position(special) {
+            // What is special is one byte of ASCII, so these are borders of characters.
+            let (plain, after) = rest.split_at(at);
+            let (found, after) = after.split_at(1);
+            self.0.write_str(plain)?;
+            match found {
+                "\"" | "\\" => write!(self.0, "\\{found}")?,
+                _ => write!(self.0, "\\u{:04x}", found.as_bytes()[0])?,
+            }
+            rest = after;
+        }
+        self.0.write_str(rest)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use parking_lot::Mutex;
-    use std::io::Write;
     use std::sync::Arc;
 
     #[derive(Clone, Default)]
     struct Buffer(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Buffer {
+    impl std::io::Write for Buffer {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0.lock().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -237,6 +338,49 @@ mod tests {
             assert_eq!((&line["controller"], &line["reconcile_id"]), (&"foo".into(), &"1f".into()));
             assert_eq!((&line["level"], &line["target"]), (&"WARN".into(), &module_path!().into()));
             assert!(line["timestamp"].as_str().unwrap().parse::<jiff::Timestamp>().is_ok());
+        }
+    }
+
+    #[test]
+    fn what_a_span_is_told_is_read_again_whatever_it_is() {
+        let buffer = Buffer::default();
+        let writer = buffer.clone();
+        let subscriber = subscriber(Format::Json, EnvFilter::new("info"), move || writer.clone(), false);
+        let odd = "a \"quoted\" \\ line\nand a\ttab\u{1}, ünï";
+        tracing::subscriber::with_default(subscriber, || {
+            let none = tracing::info_span!("none", late = tracing::field::Empty);
+            none.record("late", 1_u64);
+            let _around = none.enter();
+            let span = tracing::info_span!(
+                "odd",
+                text = odd,
+                shown = %odd,
+                debugged = ?odd,
+                less = -1,
+                half = 0.5,
+                endless = f64::INFINITY,
+                yes = true,
+                a.dotted = 1_u64,
+                later = tracing::field::Empty,
+            );
+            span.record("later", odd);
+            span.in_scope(|| tracing::info!("here"));
+        });
+        let bytes = buffer.0.lock().clone();
+        let line: Value = serde_json::from_slice(&bytes).unwrap();
+        for (name, value) in [
+            ("late", Value::from(1)),
+            ("text", odd.into()),
+            ("shown", odd.into()),
+            ("debugged", format!("{odd:?}").into()),
+            ("less", (-1).into()),
+            ("half", 0.5.into()),
+            ("endless", "inf".into()),
+            ("yes", true.into()),
+            ("a.dotted", 1.into()),
+            ("later", odd.into()),
+        ] {
+            assert_eq!(line[name], value, "{name} in {line}");
         }
     }
 
