@@ -189,7 +189,10 @@ pub(crate) fn run(cli: &Cli) -> Result<()> {
 fn groups(which: Vec<Which>, smoke: bool) -> Vec<Vec<Which>> {
     let mut groups: Vec<Vec<Which>> = Vec::new();
     for which in which {
-        match groups.iter_mut().find(|group| smoke && matches!(which, Which::W9) && matches!(group[..], [Which::W6])) {
+        match groups
+            .iter_mut()
+            .find(|group| smoke && matches!(which, Which::W9) && matches!(group[..], [Which::W6]))
+        {
             Some(group) => group.push(which),
             None => groups.push(vec![which]),
         }
