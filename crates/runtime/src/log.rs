@@ -115,7 +115,8 @@ where
         for span in context.event_scope().into_iter().flat_map(tracing_subscriber::registry::Scope::from_root)
         {
             let extensions = span.extensions();
-            let written = extensions.get::<FormattedFields<N>>().map(|fields| format!("{{{}}}", fields.fields));
+            let written =
+                extensions.get::<FormattedFields<N>>().map(|fields| format!("{{{}}}", fields.fields));
             if let Some(Ok(Value::Object(of_span))) = written.map(|text| serde_json::from_str(&text)) {
                 fields.0.extend(of_span);
             }
@@ -221,7 +222,8 @@ impl<'writer> Member<'writer> {
     fn put(&mut self, field: &Field, value: impl FnOnce(&mut Writer<'writer>) -> fmt::Result) {
         let comma = if std::mem::take(&mut self.first) { "" } else { "," };
         // The name of a field is a Rust identifier with dots: nothing in it needs an escape.
-        let written = write!(self.writer, "{comma}\"{}\":", field.name()).and_then(|()| value(&mut self.writer));
+        let written =
+            write!(self.writer, "{comma}\"{}\":", field.name()).and_then(|()| value(&mut self.writer));
         self.done = self.done.and(written);
     }
 

@@ -34,6 +34,7 @@ use crate::seen::Wait;
 /// | `Progressing` | something is on its way that needs nobody's help |
 /// | `Failed` | something needs help; reason and message say what |
 /// | `Degraded` | something was held back for safety; only there when it is true |
+/// | `Advice` | something works and should be otherwise, as the plan [advises](crate::Plan::advise); only there when it is true |
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
@@ -60,6 +61,8 @@ pub mod condition {
     pub const FAILED: &str = "Failed";
     /// Something was held back for safety.
     pub const DEGRADED: &str = "Degraded";
+    /// Something works, and should be otherwise.
+    pub const ADVICE: &str = "Advice";
 }
 
 /// What is to be said of an owner.
@@ -214,7 +217,11 @@ pub(crate) fn next(
         _ => Map::new(),
     };
     let more = status.remove("conditions").and_then(|own| serde_json::from_value::<Vec<Own>>(own).ok());
-    for own in more.unwrap_or_default() {
+    let more = more.unwrap_or_default();
+    if !more.iter().any(|own| own.type_ == condition::ADVICE) {
+        conditions::remove(&mut conditions, condition::ADVICE);
+    }
+    for own in more {
         let truth = match own.status {
             Truths::True => Truth::True,
             Truths::False => Truth::False,
@@ -238,6 +245,20 @@ pub(crate) fn next(
         status.insert("generated".into(), json!(generated));
     }
     Value::Object(status)
+}
+
+/// The kind's own part of a status, with what its plan advises.
+pub(crate) fn advised(own: Option<Value>, advice: &[String]) -> Option<Value> {
+    if advice.is_empty() {
+        return own;
+    }
+    let mut own = own.unwrap_or_else(|| json!({}));
+    let said = json!({"type": condition::ADVICE, "status": "True", "reason": condition::ADVICE, "message": advice.join("; ")});
+    match own.get_mut("conditions").and_then(Value::as_array_mut) {
+        Some(conditions) => conditions.push(said),
+        None => own["conditions"] = json!([said]),
+    }
+    Some(own)
 }
 
 /// A condition of a kind's own.
@@ -375,6 +396,21 @@ mod tests {
         assert_eq!(said(&held, condition::DEGRADED).unwrap().1, "PruneHeldBack");
         verdict.degraded = None;
         assert_eq!(said(&next(&held, &verdict, 1, true, vec![], None, now()), condition::DEGRADED), None);
+    }
+
+    #[test]
+    fn advice_is_there_beside_a_kinds_own_conditions_as_long_as_it_is_given() {
+        let verdict = Verdict::of(&report(vec![("a", Outcome::Ready)]));
+        let advice = ["take another key".to_owned()];
+        for own in [None, Some(json!({"conditions": [{"type": "InProgress", "status": "False"}]}))] {
+            let given = advised(own.clone(), &advice);
+            let first = next(&Value::Null, &verdict, 1, true, vec![], given.clone(), now());
+            assert_eq!(said(&first, condition::ADVICE), Some(("True".into(), "Advice".into())), "{first}");
+            assert_eq!(said(&first, "InProgress").is_some(), own.is_some());
+            assert!(!differs(&first, &next(&first, &verdict, 1, true, vec![], given, now())));
+            let taken = next(&first, &verdict, 1, true, vec![], advised(own, &[]), now());
+            assert_eq!(said(&taken, condition::ADVICE), None);
+        }
     }
 
     #[test]

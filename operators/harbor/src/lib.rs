@@ -2,7 +2,7 @@
 //!
 //! Read [`api`] first (what a user writes), then [`catalogue`] (what each release of Harbor is made of) and [`config`] (the files it
 //! reads), then [`components`]: one file each, from a spec to what runs, [`harbor`], which makes a Harbor of them, and [`cluster`], which gives it what it needs. [`workload`] is what
-//! components share, [`versions`] judges versions at admission, [`settings`] is how all of it is configured. This file puts them together.
+//! components share, [`schema`] reads how far a database is migrated, [`versions`] judges versions at admission, [`settings`] is how all of it is configured. This file puts them together.
 
 pub mod api;
 pub mod catalogue;
@@ -10,6 +10,7 @@ pub mod cluster;
 pub mod components;
 pub mod config;
 pub mod harbor;
+pub mod schema;
 pub mod settings;
 pub mod takeover;
 pub mod versions;

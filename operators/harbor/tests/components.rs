@@ -141,6 +141,35 @@ async fn a_missing_key_is_named_and_what_runs_goes_on() -> Result<()> {
     world.end(operator).await
 }
 
+#[tokio::test]
+async fn a_password_under_the_key_of_others_works_and_its_place_is_advised_on() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let world = World::new(env, "advice").await?;
+    furnish(&world).await?;
+    let operator = world.operator().await?;
+    let with_key = |key: &str| {
+        let mut secret = secret("database");
+        secret["stringData"] = json!({key: "database"});
+        secret
+    };
+    // One that the pods read themselves, and one for which we write it into a URL.
+    let owners = [component("Core", "2.15.2", false), component("NotaryServer", "2.8.6", false)];
+    for owner in &owners {
+        world.delete(&secret("database")).await?;
+        world.put(&with_key("postgresql-password")).await?;
+        world.put(owner).await?;
+        let status = world.ready(owner).await?;
+        let advice = condition(&status, "Advice")["message"].as_str().unwrap_or_default();
+        for part in ["Secret database", "under postgresql-password", "postgres-password"] {
+            assert!(advice.contains(part), "{part} in {advice:?}");
+        }
+        world.delete(&secret("database")).await?;
+        world.put(&with_key("postgres-password")).await?;
+        world.status(owner, "no more advice", |status| condition(status, "Advice").is_null()).await?;
+    }
+    world.end(operator).await
+}
+
 async fn revisions(world: &World, deployment: &str) -> Result<usize> {
     let all = world.namespace.api::<ReplicaSet>().list(&ListParams::default()).await?.items;
     let owned = |set: &&ReplicaSet| set.owner_references().iter().any(|owner| owner.name == deployment);

@@ -53,6 +53,8 @@ impl windlass_graph::Node for Node {
 /// A finished plan.
 pub(crate) struct Drawn {
     pub(crate) graph: Graph<Node>,
+    /// What the user should do otherwise.
+    pub(crate) advice: Vec<String>,
 }
 
 impl Drawn {
@@ -70,7 +72,7 @@ impl Drawn {
 }
 
 pub(super) fn finish(drafts: Drafts, _home: Option<&str>) -> Result<Drawn, DrawError> {
-    let Drafts { nodes, errors } = drafts;
+    let Drafts { nodes, errors, advice } = drafts;
     if !errors.is_empty() {
         return Err(all(&errors));
     }
@@ -92,7 +94,7 @@ pub(super) fn finish(drafts: Drafts, _home: Option<&str>) -> Result<Drawn, DrawE
             .map_err(|error| DrawError::new(format!("{id} cannot be planned: {error}")))?;
         places.push(Some(place));
     }
-    Ok(Drawn { graph })
+    Ok(Drawn { graph, advice })
 }
 
 fn all(errors: &[DrawError]) -> DrawError {

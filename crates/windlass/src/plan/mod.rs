@@ -38,6 +38,8 @@ pub(crate) struct Drafts {
     pub(crate) nodes: Vec<Draft>,
     /// What is wrong, in the order in which it was found.
     pub(crate) errors: Vec<DrawError>,
+    /// What works, and should be otherwise.
+    pub(crate) advice: Vec<String>,
 }
 
 impl Plan {
@@ -141,6 +143,12 @@ impl Plan {
     /// An action on the outside world, with its own check.
     pub fn step(&mut self, name: impl Into<String>, step: impl Step) -> Planned {
         self.push(name.into(), Verb::Step(Arc::new(step)))
+    }
+
+    /// Advice to the user: what works as it is, and should be otherwise. Say what to do; never a secret. The status has it as the condition
+    /// `Advice` as long as it is given, and nothing waits for it.
+    pub fn advise(&mut self, advice: impl Into<String>) {
+        self.drafts.lock().advice.push(advice.into());
     }
 
     /// An input, which has its node before all others.

@@ -99,6 +99,7 @@ impl<B: Blueprint> Machine<B> {
             if drawing.whole { self.prune(owner, &drawing.drawn, &mut verdict).await } else { Ok(false) };
         let complete = *pruned.as_ref().unwrap_or(&false);
         let own = self.own_status(full.object(), owner, Some(&report), &verdict);
+        let own = status::advised(own, &drawing.drawn.advice);
         let due = visitor.again.into_inner();
         let generated = visitor.generated.into_inner();
         let hold_back = self.hold_back(owner, &verdict);

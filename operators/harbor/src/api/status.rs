@@ -54,6 +54,8 @@ pub struct Condition {
 pub mod condition {
     /// Not everything is as it should be yet: what the first operator of these kinds said, for those who script against it.
     pub const IN_PROGRESS: &str = "InProgress";
+    /// Core and Harbor: no migration of the database was interrupted, as far as is known.
+    pub const SCHEMA_CLEAN: &str = "SchemaClean";
     /// HarborCluster: the cache is ready.
     pub const CACHE_READY: &str = "CacheReady";
     /// HarborCluster: the database is ready.

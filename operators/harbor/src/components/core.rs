@@ -1,19 +1,30 @@
 //! Core: the API, tokens, and the way into everything else.
 
-use windlass::DrawError;
+use std::sync::Arc;
 
+use kube::{Resource as _, ResourceExt as _};
+use serde_json::{Value, json};
+use windlass::{DrawError, Seen};
+use windlass_runtime::key::ObjectKey;
+
+use crate::api::children::Component as _;
 use crate::api::core::{Core, CoreSpec};
+use crate::api::status::condition::SCHEMA_CLEAN;
 use crate::catalogue::{self, Release};
+use crate::config::SecretKey;
 use crate::config::core as file;
+use crate::schema::{self, Readings, SchemaCheck};
 use crate::wiring::{self, certificate, is_tls};
 use crate::workload::{
     Check, ComponentBlueprint, Container, Deployed, Making, Parts, Pod, Probes, Site, Sources, Trust,
-    config_map, duration, empty, mount_part, policy, secret, secret_if_there, service,
+    config_map, duration, empty, mount_part, policy, secret, secret_if_there, service, version,
 };
 
 /// The plan of Core.
 pub type CoreBlueprint = ComponentBlueprint<Core>;
 
+/// The field of the status with the version at which it was last ready.
+const VERSION: &str = "version";
 /// How many times ten seconds the migration of a large database may take, before Core is killed for not starting.
 const MIGRATION: i32 = 360;
 
@@ -68,6 +79,7 @@ impl Deployed for Core {
             trust.add(sources, "spec.components.tls.certificateRef", name, "ca.crt");
         }
         trust.add_all(sources, "spec.certificateRefs", &spec.certificate_refs);
+        let schema = Some(self.schema(making, sources, &input));
         let pod = pod.trusting(trust);
 
         let mut ports = vec![service::Port::served(served)];
@@ -78,7 +90,62 @@ impl Deployed for Core {
         }
         let front = service::known_to_ingress(front, &self.metadata, served, port);
         let policy = policy::ingress(site, [Some(served.container_port()), metrics].into_iter().flatten());
-        Ok(Parts { policies: vec![policy], ..Parts::new(site, rendered, pod, vec![front]) })
+        Ok(Parts { policies: vec![policy], schema, ..Parts::new(site, rendered, pod, vec![front]) })
+    }
+
+    fn tells(&self, seen: &Seen<'_>, readings: &Readings) -> Option<Value> {
+        let key = self.key();
+        let wanted =
+            version::release(self.meta(), self.pods()).ok().map(|release| release.version().to_string());
+        let standing = self.standing().map(str::to_owned);
+        if standing == wanted {
+            readings.forget(&key);
+        }
+        let (numbers, clean) = match readings.of(&key) {
+            Some(reading) => (reading.numbers(), Some(reading.condition())),
+            None => self.told(),
+        };
+        Some(json!({
+            VERSION: if seen.is_ready() { wanted } else { standing },
+            schema::FIELD: numbers,
+            "conditions": Vec::from_iter(clean),
+        }))
+    }
+}
+
+impl Core {
+    /// The version at which it was last ready, and its database migrated.
+    fn standing(&self) -> Option<&str> {
+        self.status.as_ref()?.other.get(VERSION)?.as_str()
+    }
+
+    /// What its status says of the schema already.
+    fn told(&self) -> (Option<Value>, Option<Value>) {
+        let Some(status) = &self.status else { return (None, None) };
+        let clean = status.conditions.iter().find(|condition| condition.kind == SCHEMA_CLEAN);
+        let clean = clean.map(|clean| {
+            json!({"type": clean.kind, "status": clean.status, "reason": clean.reason, "message": clean.message})
+        });
+        (status.other.get(schema::FIELD).cloned(), clean)
+    }
+
+    /// The look at the database that this version migrates, unless it has done so.
+    fn schema(&self, making: &Making<'_>, sources: &mut Sources<'_>, input: &file::Core) -> SchemaCheck {
+        let due = self.standing() != Some(&*making.release.version().to_string());
+        let authority = |secret: &String| sources.value("spec.certificateRefs", secret, "ca.crt");
+        let authorities = self.spec.certificate_refs.iter().map(authority).collect();
+        let SecretKey { name, key, .. } = &input.database_password;
+        let target = schema::Target {
+            database: input.database.clone(),
+            password: sources.value("spec.database.passwordRef", name, key),
+            authorities,
+            namespace: self.namespace().unwrap_or_default(),
+        };
+        SchemaCheck { due, owner: self.key(), target, readings: Arc::clone(making.readings) }
+    }
+
+    fn key(&self) -> ObjectKey {
+        ObjectKey::namespaced(&*self.namespace().unwrap_or_default(), &*self.name_any())
     }
 }
 

@@ -151,10 +151,14 @@ impl Blueprint for HarborBlueprint {
     fn status(&self, harbor: &Harbor, seen: &Seen<'_>) -> Option<Value> {
         let standing = harbor.status.as_ref().and_then(|status| status.other.get(upgrade::FIELD).cloned());
         let version = if seen.is_ready() { Some(json!(harbor.spec.common.version)) } else { standing };
+        let in_progress =
+            json!({"type": IN_PROGRESS, "status": if seen.is_ready() { "False" } else { "True" }});
+        let schema = seen.live::<Core, _>(Names::of(harbor).base(), upgrade::schema).flatten();
+        let conditions: Vec<Value> = [in_progress].into_iter().chain(schema).collect();
         Some(json!({
             "operator": {"controllerName": "harbor", "controllerVersion": env!("CARGO_PKG_VERSION")},
             upgrade::FIELD: version,
-            "conditions": [{"type": IN_PROGRESS, "status": if seen.is_ready() { "False" } else { "True" }}],
+            "conditions": conditions,
         }))
     }
 }

@@ -4,11 +4,14 @@
 //! Core goes first, since it migrates the database, and the others follow when it is ready: a migration that fails leaves them as
 //! they are.
 
+use serde_json::{Value, json};
 use windlass::DrawError;
+use windlass::live::Live;
 
 use crate::api::Harbor;
 use crate::api::driver::{ImageChartStorage, Store};
 use crate::api::postgres::Database;
+use crate::api::status::condition::SCHEMA_CLEAN;
 use crate::catalogue::{NotaryData, Release, Version, Wanted, admit_change, refuse_removed};
 
 use super::credentials::Credential;
@@ -20,6 +23,14 @@ pub const FIELD: &str = "version";
 /// The version that a Harbor stands at; none before it was ready for the first time.
 pub fn standing(harbor: &Harbor) -> Option<Version> {
     harbor.status.as_ref()?.other.get(FIELD)?.as_str()?.parse().ok()
+}
+
+/// What Core says of the schema of its database, which is the Harbor's too.
+pub fn schema(core: &Live) -> Option<Value> {
+    let clean = core.status.condition(SCHEMA_CLEAN)?;
+    Some(
+        json!({"type": SCHEMA_CLEAN, "status": clean.status, "reason": clean.reason, "message": clean.message}),
+    )
 }
 
 /// What is asked of a Harbor.
@@ -84,7 +95,6 @@ fn charts(harbor: &Harbor) -> String {
 mod tests {
     use super::*;
     use crate::harbor::blueprint::samples::{full, harbor};
-    use serde_json::json;
 
     fn standing_at(mut harbor: Harbor, version: &str) -> Harbor {
         harbor.status = serde_json::from_value(json!({"version": version})).unwrap();

@@ -19,6 +19,7 @@ use crate::api::children::Component;
 use crate::api::status::condition::IN_PROGRESS;
 use crate::catalogue;
 use crate::config::{Confidential, Rendered};
+use crate::schema::{Readings, SchemaCheck};
 use crate::settings::HarborSettings;
 use crate::takeover;
 
@@ -58,6 +59,8 @@ pub struct Parts {
     pub annotations: BTreeMap<String, String>,
     /// The policies, where they are wanted.
     pub policies: Vec<NetworkPolicy>,
+    /// The look at the database that its pods migrate.
+    pub schema: Option<SchemaCheck>,
 }
 
 impl Parts {
@@ -71,6 +74,7 @@ impl Parts {
             strategy: Strategy::default(),
             annotations: BTreeMap::new(),
             policies: Vec::new(),
+            schema: None,
         }
     }
 }
@@ -89,6 +93,12 @@ pub trait Deployed: OwnerKind<Scope = k8s_openapi::NamespaceResourceScope> + Com
 
     /// What it is made of. Also called to learn which [`Sources`] it takes from.
     fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError>;
+
+    /// What its status says besides, as [`Blueprint::status`] has it.
+    fn tells(&self, seen: &Seen<'_>, readings: &Readings) -> Option<Value> {
+        let _ = (seen, readings);
+        None
+    }
 }
 
 /// What a component is made with.
@@ -101,24 +111,28 @@ pub struct Making<'a> {
     pub image: String,
     /// How the operator is configured.
     pub settings: &'a HarborSettings,
+    /// Where it is noted how far databases are migrated.
+    pub readings: &'a Arc<Readings>,
 }
 
 /// The plan of a component: its Services, its configuration, and a Deployment that comes after all that its pods read.
 pub struct ComponentBlueprint<C> {
     settings: Arc<HarborSettings>,
+    readings: Arc<Readings>,
     component: PhantomData<fn() -> C>,
 }
 
 impl<C> ComponentBlueprint<C> {
     /// Configured like this.
     pub fn new(settings: Arc<HarborSettings>) -> Self {
-        Self { settings, component: PhantomData }
+        Self { settings, readings: Arc::default(), component: PhantomData }
     }
 }
 
 impl<C> Clone for ComponentBlueprint<C> {
     fn clone(&self) -> Self {
-        Self::new(Arc::clone(&self.settings))
+        let (settings, readings) = (Arc::clone(&self.settings), Arc::clone(&self.readings));
+        Self { settings, readings, component: PhantomData }
     }
 }
 
@@ -132,7 +146,8 @@ impl<C: Deployed> ComponentBlueprint<C> {
     fn parts(&self, owner: &C, site: &Site, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
         let release = &version::release(owner.meta(), owner.pods())?;
         let image = version::image(release, C::PART, owner.pods(), &self.settings)?;
-        owner.parts(&Making { site, release, image, settings: &self.settings }, sources)
+        let making = Making { site, release, image, settings: &self.settings, readings: &self.readings };
+        owner.parts(&making, sources)
     }
 }
 
@@ -164,6 +179,9 @@ impl<C: Deployed> Blueprint for ComponentBlueprint<C> {
         let (site, component) = (&Site::of(owner), owner.pods());
         let mut sources = Sources::given(given);
         let parts = self.parts(owner, site, &mut sources)?;
+        for advice in sources.advice() {
+            plan.advise(advice);
+        }
         for service in parts.services {
             plan.add(service);
         }
@@ -179,7 +197,12 @@ impl<C: Deployed> Blueprint for ComponentBlueprint<C> {
                 before.extend(configs.map(|config| plan.add(config_map(site, config))));
                 let secret = parts.secret.filter(|vault| !vault.data.is_empty());
                 before.extend(secret.map(|vault| plan.add(secret_of(site, vault))));
-                plan.add(deployment).after(&before);
+                // Before pods that would not start, and again when they run: then it is as they have left it.
+                before.extend(parts.schema.clone().map(|check| plan.step("schema", check)));
+                let deployment = plan.add(deployment).after(&before);
+                if let Some(check) = parts.schema {
+                    plan.step("migrated schema", check).after([&deployment]);
+                }
             }
             Err(missing) => {
                 let configs =
@@ -194,7 +217,11 @@ impl<C: Deployed> Blueprint for ComponentBlueprint<C> {
 
     fn status(&self, owner: &C, seen: &Seen<'_>) -> Option<Value> {
         let replicas = seen.live::<Deployment, _>(Site::of(owner).name(), |live| live.status.replicas);
-        Some(status(C::CONTROLLER, seen, Some(replicas.flatten().unwrap_or(0))))
+        let said = status(C::CONTROLLER, seen, Some(replicas.flatten().unwrap_or(0)));
+        Some(match owner.tells(seen, &self.readings) {
+            Some(more) => together(said, more),
+            None => said,
+        })
     }
 }
 
@@ -206,6 +233,18 @@ pub(crate) fn status(controller: &str, seen: &Seen<'_>, replicas: Option<i64>) -
         "replicas": replicas,
         "conditions": [{"type": IN_PROGRESS, "status": if seen.is_ready() { "False" } else { "True" }}],
     })
+}
+
+/// Two statuses as one: the fields of both, and all their conditions.
+fn together(mut said: Value, more: Value) -> Value {
+    let Value::Object(more) = more else { return said };
+    for (field, value) in more {
+        match (said.get_mut(&field), value) {
+            (Some(Value::Array(all)), Value::Array(more)) => all.extend(more),
+            (_, value) => said[field] = value,
+        }
+    }
+    said
 }
 
 fn config_map(site: &Site, config: Config) -> ConfigMap {

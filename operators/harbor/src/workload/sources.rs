@@ -22,6 +22,7 @@ pub struct Sources<'a> {
     origin: Origin<'a>,
     read_by_pods: BTreeSet<String>,
     missing: Vec<String>,
+    advice: Vec<String>,
 }
 
 enum Origin<'a> {
@@ -47,7 +48,7 @@ impl<'a> Sources<'a> {
     }
 
     fn new(origin: Origin<'a>) -> Self {
-        Self { origin, read_by_pods: BTreeSet::new(), missing: Vec::new() }
+        Self { origin, read_by_pods: BTreeSet::new(), missing: Vec::new(), advice: Vec::new() }
     }
 
     /// A value that pods read from the Secret itself. `field` is where the Secret is named.
@@ -75,6 +76,7 @@ impl<'a> Sources<'a> {
     /// The password of PostgreSQL, which Harbor's components read from the Secret itself and put into a list of words.
     pub fn database_password(&mut self, field: &str, secret: &str) -> SecretKey {
         let found = self.one_of(field, secret, &DATABASE_KEYS);
+        self.advise_on_key(field, secret, &found.key);
         let text = self.look(secret).and_then(|given| given.text::<Secret>(secret, &found.key));
         if let Some(Err(unusable)) = text.map(|text| check_word(&text)) {
             self.missing
@@ -88,7 +90,26 @@ impl<'a> Sources<'a> {
         let known = self.look(secret).and_then(|given| {
             DATABASE_KEYS.iter().copied().find(|key| given.bytes::<Secret>(secret, key).is_some())
         });
-        self.value(field, secret, known.unwrap_or(DATABASE_KEYS[0]))
+        let key = known.unwrap_or(DATABASE_KEYS[0]);
+        self.advise_on_key(field, secret, key);
+        self.value(field, secret, key)
+    }
+
+    /// Others write the password of PostgreSQL under other keys: they are read, and it is said which one is meant.
+    fn advise_on_key(&mut self, field: &str, secret: &str, found: &str) {
+        let [meant, ..] = DATABASE_KEYS;
+        let said = format!(
+            "{field}: Secret {secret} has the password under {found}: put it under {meant}, which comes first and is the only one that is \
+             sure to be read"
+        );
+        if found != meant && !self.advice.contains(&said) {
+            self.advice.push(said);
+        }
+    }
+
+    /// What should be otherwise, though it works.
+    pub(super) fn advice(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.advice)
     }
 
     /// A value that we read, and write into a Secret of our own.

@@ -2,6 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
 mod certificates;
+// Of the servers, only PostgreSQL is needed here.
+#[allow(dead_code)]
+#[path = "../kit/mod.rs"]
+mod kit;
+mod schema;
 mod world;
 
 use std::collections::BTreeMap;
@@ -36,11 +41,15 @@ async fn a_harbor_becomes_ready_in_order_within_its_budget_and_then_costs_nothin
     let status = json!(ready.status);
     assert_eq!(status["version"], "2.15.2");
     assert_eq!(status["operator"]["controllerName"], "harbor");
+    // Nobody is there under the name of its database: that is said, and holds nothing up.
+    let (clean, why) = said(&ready, "SchemaClean");
+    assert!(clean == "Unknown" && why.contains("core on db:5432"), "{clean}: {why}");
     settled(&operator).await?;
 
     let asked = world.requests(begun)?;
-    // What the first Harbor of an installation costs once for all of them: keys of digests, and a look for a kind that is missing.
-    let once = |name: &str, resource: &str| name.ends_with("-digest-key") || resource == "certificates";
+    // What the first Harbor of an installation costs once for all of them: keys of digests, and a look for each kind that is missing.
+    let missing = ["certificates", "postgresqls", "redisfailovers", "tenants"];
+    let once = |name: &str, resource: &str| name.ends_with("-digest-key") || missing.contains(&resource);
     let first = asked.filter(|request| once(&request.name, &request.resource));
     let asked = asked.filter(|request| !once(&request.name, &request.resource));
     let mut counts = BTreeMap::<String, usize>::new();

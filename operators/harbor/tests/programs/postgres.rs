@@ -4,6 +4,7 @@ use std::path::Path;
 
 use harbor_operator::config::Address;
 use harbor_operator::config::database::{Database, SslMode, check_word};
+use harbor_operator::schema::{Reading, Schema, Target};
 use tempfile::TempDir;
 
 use crate::every_character;
@@ -91,4 +92,71 @@ fn postgresql_over_tls_is_verified() {
     let refused = ask(SslMode::VerifyFull, Some(&stranger.authority)).unwrap_err();
     assert!(refused.contains("certificate verify failed"), "{refused}");
     assert!(ask(SslMode::Disable, None).is_err());
+}
+
+fn target(database: Database, password: &str, authority: Option<&Path>) -> Target {
+    Target {
+        database,
+        password: password.into(),
+        authorities: authority
+            .map(|path| std::fs::read_to_string(path).unwrap().into())
+            .into_iter()
+            .collect(),
+        namespace: "shop".to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn the_schema_of_a_database_is_read_as_core_left_it() {
+    let dir = TempDir::new().unwrap();
+    let password = every_character();
+    let server = PostgresServer::start(dir.path(), "harbor", &password, None);
+    let database = database_at(server.port, "harbor", "postgres", SslMode::Disable);
+    let url = database.url(Some(&password.as_str().into()));
+    let run = |statement: &str| psql(url.expose(), None, statement).unwrap();
+    let there = target(database.clone(), &password, None);
+    assert_eq!(there.read().await, Reading::Empty, "no table");
+    run("create table schema_migrations (version bigint not null primary key, dirty boolean not null)");
+    assert_eq!(there.read().await, Reading::Empty, "no row");
+    run("insert into schema_migrations values (171, false)");
+    assert_eq!(there.read().await, Reading::At(Schema { version: 171, dirty: false }));
+    run("update schema_migrations set version = 180, dirty = true");
+    assert_eq!(there.read().await, Reading::At(Schema { version: 180, dirty: true }));
+    // A database that does not offer TLS, to one that would like it.
+    let prefers = Database { ssl_mode: SslMode::Prefer, ..database.clone() };
+    assert!(matches!(target(prefers, &password, None).read().await, Reading::At(_)));
+
+    let why = |reading: Reading| match reading {
+        Reading::Unread(why) => why,
+        other => panic!("it was read: {other:?}"),
+    };
+    let wrong = why(target(database.clone(), "hunter2", None).read().await);
+    assert!(wrong.contains("password authentication failed") && !wrong.contains("hunter2"), "{wrong}");
+    let secure = Database { ssl_mode: SslMode::Require, ..database.clone() };
+    let insecure = why(target(secure, &password, None).read().await);
+    assert!(insecure.contains("does not support TLS"), "{insecure}");
+    let nowhere = Database { addresses: vec![Address::new("127.0.0.1", 1)], ..database };
+    let refused = why(target(nowhere, &password, None).read().await);
+    assert!(refused.contains("127.0.0.1:1") && refused.contains("refused"), "{refused}");
+}
+
+#[tokio::test]
+async fn the_schema_is_read_over_tls_from_whom_the_mode_trusts() {
+    let dir = TempDir::new().unwrap();
+    let tls = Tls::new(dir.path());
+    let server = PostgresServer::start(dir.path(), "harbor", "secret", Some(&tls));
+    let other = TempDir::new().unwrap();
+    let stranger = Tls::new(other.path());
+    for (mode, authority, read) in [
+        (SslMode::Require, None, true),
+        (SslMode::VerifyCa, Some(&tls.authority), true),
+        (SslMode::VerifyFull, Some(&tls.authority), true),
+        (SslMode::VerifyCa, Some(&stranger.authority), false),
+        (SslMode::VerifyFull, Some(&stranger.authority), false),
+        (SslMode::Disable, None, false),
+    ] {
+        let database = database_at(server.port, "harbor", "postgres", mode);
+        let reading = target(database, "secret", authority.map(|path| path.as_path())).read().await;
+        assert_eq!(reading == Reading::Empty, read, "{mode}: {reading:?}");
+    }
 }

@@ -1,0 +1,144 @@
+//! Asks a PostgreSQL for the number of its schema.
+
+use std::time::Duration;
+
+use tokio_postgres::config::SslMode as Tls;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Config, SimpleQueryMessage};
+use windlass_runtime::controller::Error;
+
+use crate::config::database::{Database, SslMode};
+use crate::config::{Address, Confidential};
+
+use super::connector::Connector;
+use super::reading::{Reading, Schema};
+use super::tls;
+
+/// How long an answer may take, all in all: somebody's reconcile waits for it.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The table is that of golang-migrate, which keeps one row in it. A statement without parameters passes every pooler.
+const QUESTION: &str = "select version, dirty from schema_migrations limit 1";
+
+/// A database, and how to get in.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// Where it is.
+    pub database: Database,
+    /// The user's password.
+    pub password: Confidential,
+    /// Authorities to trust beside those of this machine, as PEM.
+    pub authorities: Vec<Confidential>,
+    /// The namespace of those who use it, in which a host without a dot is meant.
+    pub namespace: String,
+}
+
+impl Target {
+    /// Its name, for people.
+    pub fn name(&self) -> String {
+        format!("{} on {}", self.database.name, Address::list(&self.database.addresses))
+    }
+
+    /// Looks.
+    pub async fn read(&self) -> Reading {
+        match tokio::time::timeout(PATIENCE, self.ask()).await {
+            Ok(Ok(reading)) => reading,
+            Ok(Err(error)) => Reading::Unread(format!("{}: {error}", self.name())),
+            Err(_) => Reading::Unread(format!("{}: no answer within {} s", self.name(), PATIENCE.as_secs())),
+        }
+    }
+
+    async fn ask(&self) -> Result<Reading, Error> {
+        let tls = Connector::new(tls::config(self.database.ssl_mode, &self.authorities)?);
+        let (client, connection) = self.config().connect(tls).await?;
+        let driver = tokio::spawn(connection);
+        let answer = schema(&client).await;
+        // It says goodbye when nobody is left to speak for; whether that arrives is of no interest any more.
+        drop(client);
+        let _ = driver.await;
+        answer
+    }
+
+    fn config(&self) -> Config {
+        let database = &self.database;
+        let mut config = Config::new();
+        config
+            .dbname(&database.name)
+            .password(self.password.expose())
+            .application_name("harbor-operator")
+            .connect_timeout(PATIENCE)
+            .ssl_mode(match database.ssl_mode {
+                SslMode::Disable => Tls::Disable,
+                SslMode::Allow | SslMode::Prefer => Tls::Prefer,
+                SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => Tls::Require,
+            });
+        if let Some(user) = &database.username {
+            config.user(user);
+        }
+        for Address { host, port } in &database.addresses {
+            // The operator is in a namespace of its own, where the short name of a Service means another one or none.
+            if !host.contains(['.', ':']) {
+                config.host(format!("{host}.{}.svc", self.namespace)).port(*port);
+            }
+            config.host(host).port(*port);
+        }
+        config
+    }
+}
+
+async fn schema(client: &Client) -> Result<Reading, Error> {
+    let answer = match client.simple_query(QUESTION).await {
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => return Ok(Reading::Empty),
+        answer => answer?,
+    };
+    let row = answer.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row),
+        _ => None,
+    });
+    let Some(row) = row else { return Ok(Reading::Empty) };
+    let (version, dirty) = (row.get("version").unwrap_or_default(), row.get("dirty").unwrap_or_default());
+    let version = version
+        .parse()
+        .map_err(|_| Error::terminal(format!("its table schema_migrations has {version:?} for a number")))?;
+    Ok(Reading::At(Schema { version, dirty: dirty == "t" }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio_postgres::config::Host;
+
+    fn target(hosts: &[&str]) -> Target {
+        Target {
+            database: Database {
+                addresses: hosts.iter().map(|host| Address::new(*host, 5432)).collect(),
+                username: Some("harbor".to_owned()),
+                name: "registry".to_owned(),
+                ssl_mode: SslMode::Disable,
+            },
+            password: "hunter2".into(),
+            authorities: Vec::new(),
+            namespace: "shop".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_short_name_is_that_of_the_users_namespace() {
+        let config = target(&["db", "db.example.com", "10.0.0.1", "::1"]).config();
+        let hosts: Vec<&str> = config
+            .get_hosts()
+            .iter()
+            .map(|host| match host {
+                Host::Tcp(name) => name.as_str(),
+                Host::Unix(_) => "a socket",
+            })
+            .collect();
+        assert_eq!(hosts, ["db.shop.svc", "db", "db.example.com", "10.0.0.1", "::1"]);
+        assert_eq!(config.get_ports().len(), hosts.len());
+    }
+
+    #[test]
+    fn nothing_that_is_printed_has_the_password() {
+        let target = target(&["db"]);
+        assert!(!format!("{target:?} {}", target.name()).contains("hunter2"));
+    }
+}
