@@ -84,9 +84,17 @@ pub(crate) struct Draft {
     pub(crate) conflicts: Conflicts,
     pub(crate) immutable: Option<Immutable>,
     pub(crate) retain: Option<bool>,
-    /// Kinds and names of what wrote it before us.
-    pub(crate) supersedes: Vec<(ResourceType, String)>,
+    /// What had it before us.
+    pub(crate) before_us: Vec<BeforeUs>,
     pub(crate) enabled: bool,
+}
+
+/// An object of the owner's, in the same namespace, that had another one before us.
+pub(crate) struct BeforeUs {
+    pub(crate) resource: ResourceType,
+    pub(crate) name: String,
+    /// Whether it stays when we have it: it does not write it.
+    pub(crate) stays: bool,
 }
 
 impl Draft {
@@ -100,7 +108,7 @@ impl Draft {
             conflicts: Conflicts::default(),
             immutable: None,
             retain: None,
-            supersedes: Vec::new(),
+            before_us: Vec::new(),
             enabled: true,
         }
     }

@@ -15,8 +15,8 @@ use windlass_runtime::intern::Str;
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::resource::ResourceType;
 
+pub(crate) use self::draft::{BeforeUs, Draft, Generator, Maker, Mutation, Verb};
 pub use self::draft::{Conflicts, Immutable};
-pub(crate) use self::draft::{Draft, Generator, Maker, Mutation, Verb};
 pub(crate) use self::drawn::{Drawn, Node, is_data};
 pub use self::planned::Planned;
 use crate::desired::{Desired, Kind, id};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use windlass_runtime::resource::ResourceType;
 
-use super::draft::Draft;
+use super::draft::{BeforeUs, Draft};
 use super::{Conflicts, Drafts, Immutable};
 use crate::desired::{Desired, Kind};
 use crate::error::DrawError;
@@ -98,7 +98,21 @@ impl Planned {
     /// [renewed](crate::Plan::renew) object: so it costs nothing once that is over. The kind is to be
     /// [declared](crate::Kinds::supersedes).
     pub fn supersedes<K: Kind>(self, name: impl Into<String>) -> Self {
-        self.with(|draft| draft.supersedes.push((ResourceType::of::<K>(), name.into())))
+        self.had_before::<K>(name, false)
+    }
+
+    /// An operator that we succeed gave it to an object of this kind and name, in the same namespace (a Secret to the `Tenant` that uses
+    /// it, say), which has its place in the plan as well. Where that object belongs to the owner, what it controls is the owner's too, and
+    /// so is what its spec names and nobody controls: it is taken over, and the other stays as it is.
+    ///
+    /// It is looked for when something of the planned name is found that is not ours yet, and costs nothing once that is over.
+    pub fn vouched_for_by<K: Kind>(self, name: impl Into<String>) -> Self {
+        self.had_before::<K>(name, true)
+    }
+
+    fn had_before<K: Kind>(self, name: impl Into<String>, stays: bool) -> Self {
+        let before = BeforeUs { resource: ResourceType::of::<K>(), name: name.into(), stays };
+        self.with(|draft| draft.before_us.push(before))
     }
 
     fn with(self, change: impl FnOnce(&mut Draft)) -> Self {

@@ -1,7 +1,7 @@
-//! What wrote an object before us, for the same owner: found, believed, and stopped.
+//! What had an object before us, for the same owner: found, believed, and where it would go on writing, stopped.
 //!
-//! It promises: a writer counts only if our owner controls it, and what it wrote only if it names it and nobody else controls that;
-//! what was inherited is ours, by its label, before its writer goes, so that a crash in between loses nothing; and nothing that a
+//! It promises: a writer counts only if it is our owner's, and what it wrote only if it controls it, or names it and nobody controls
+//! that; what was inherited is ours, by its label, before its writer goes, so that a crash in between loses nothing; and nothing that a
 //! writer wrote goes with it.
 
 use serde_json::Value;
@@ -13,7 +13,8 @@ use super::node::{Visitor, conflict};
 use crate::blueprint::Blueprint;
 use crate::desired::Desired;
 use crate::error::NodeError;
-use crate::plan::Node;
+use crate::names::label::OWNER;
+use crate::plan::{BeforeUs, Node};
 
 /// An object of our owner that wrote another one.
 pub(super) struct Writer {
@@ -22,12 +23,14 @@ pub(super) struct Writer {
     uid: Uid,
     /// Whether its spec names what it is said to have written.
     names_it: bool,
+    /// Whether it only had it, and goes on without.
+    stays: bool,
 }
 
 impl Writer {
     /// Whether an object is its work, and nobody else's.
     pub(super) fn wrote(&self, meta: &Meta) -> bool {
-        self.names_it && meta.controller().is_none_or(|controller| controller.uid == self.uid)
+        meta.controller().map_or(self.names_it, |controller| controller.uid == self.uid)
     }
 }
 
@@ -35,14 +38,14 @@ impl<B: Blueprint> Visitor<'_, B> {
     /// Those that wrote the object of a node, are there, and belong to our owner.
     pub(super) async fn writers(&self, node: &Node, of: &ObjectKey) -> Result<Vec<Writer>, NodeError> {
         let mut writers = Vec::new();
-        for (resource, name) in &node.draft.supersedes {
+        for BeforeUs { resource, name, stays } in &node.draft.before_us {
             let namespace = of.namespace().filter(|_| resource.namespaced).map(Into::into);
             let key = ObjectKey::new(namespace, &**name);
             let Some(found) = self.machine.desk.look(resource, &key).await? else { continue };
             let uid = found["metadata"]["uid"].as_str().and_then(|uid| uid.parse().ok());
-            if let Some(uid) = uid.filter(|_| is_controlled(&found, self.owner.uid)) {
+            if let Some(uid) = uid.filter(|_| belongs_to(&found, self.owner.uid)) {
                 let names_it = names(&found["spec"], of.name());
-                writers.push(Writer { resource: resource.clone(), key, uid, names_it });
+                writers.push(Writer { resource: resource.clone(), key, uid, names_it, stays: *stays });
             }
         }
         Ok(writers)
@@ -72,7 +75,7 @@ impl<B: Blueprint> Visitor<'_, B> {
     }
 
     async fn stop(&self, writers: &[Writer]) -> Result<(), NodeError> {
-        for Writer { resource, key, uid, .. } in writers {
+        for Writer { resource, key, uid, .. } in writers.iter().filter(|writer| !writer.stays) {
             self.machine.desk.delete(resource, key, *uid).await?;
             tracing::info!(object = %format!("{} {key}", resource.kind), "deleted: what it wrote is ours now");
         }
@@ -84,8 +87,13 @@ fn references(object: &Value) -> impl Iterator<Item = &Value> {
     object["metadata"]["ownerReferences"].as_array().into_iter().flatten()
 }
 
-fn is_controlled(object: &Value, owner: Uid) -> bool {
-    references(object).any(|one| one["controller"] == true && one["uid"] == *owner.to_string())
+/// Whether an object is an owner's: by who controls it, or, where nobody does, by our label. (What outlives its owner has only that.)
+fn belongs_to(object: &Value, owner: Uid) -> bool {
+    let owner = owner.to_string();
+    match references(object).find(|one| one["controller"] == true) {
+        Some(controller) => controller["uid"] == *owner,
+        None => object["metadata"]["labels"][OWNER] == *owner,
+    }
 }
 
 /// Whether a text anywhere in a value is this name.
@@ -104,6 +112,29 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn what_somebody_controls_is_his_and_what_nobody_controls_is_whose_spec_names_it() {
+        let uid: Uid = "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d".parse().unwrap();
+        let meta = |controller: Option<&str>| -> Meta {
+            let reference = |uid| json!({"apiVersion": "v1", "kind": "Keeper", "name": "k", "uid": uid, "controller": true});
+            let references: Vec<_> = controller.map(reference).into_iter().collect();
+            let uid = "1b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d";
+            serde_json::from_value(json!({"name": "a", "uid": uid, "ownerReferences": references})).unwrap()
+        };
+        let resource = ResourceType::of::<k8s_openapi::api::core::v1::ConfigMap>();
+        let writer = |names_it| Writer {
+            resource: resource.clone(),
+            key: ObjectKey::namespaced("shop", "keeper"),
+            uid,
+            names_it,
+            stays: true,
+        };
+        let his = uid.to_string();
+        assert!(writer(false).wrote(&meta(Some(&his))) && writer(true).wrote(&meta(None)));
+        assert!(!writer(false).wrote(&meta(None)));
+        assert!(!writer(true).wrote(&meta(Some("9b1f0000-9b1f-4f0e-8a63-7a5d1f0c2e9d"))), "another has it");
+    }
+
+    #[test]
     fn a_writer_is_believed_where_it_names_what_it_wrote() {
         let spec = json!({"secretName": "tls", "dnsNames": ["core"], "issuerRef": {"name": "internal"}});
         assert!(names(&spec, "tls") && names(&spec, "core") && names(&spec, "internal"));
@@ -112,12 +143,17 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_is_the_owners_only_if_that_controls_it() {
+    fn a_writer_is_the_owners_only_if_that_controls_it_or_has_marked_it() {
         let owner: Uid = "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d".parse().unwrap();
         let kept_by = |controller: bool, uid: &str| json!({"metadata": {"ownerReferences": [{"uid": uid, "controller": controller}]}});
-        assert!(is_controlled(&kept_by(true, &owner.to_string()), owner));
-        assert!(!is_controlled(&kept_by(false, &owner.to_string()), owner));
-        assert!(!is_controlled(&kept_by(true, "9b1f0000-9b1f-4f0e-8a63-7a5d1f0c2e9d"), owner));
-        assert!(!is_controlled(&json!({"metadata": {}}), owner));
+        let other = "9b1f0000-9b1f-4f0e-8a63-7a5d1f0c2e9d";
+        assert!(belongs_to(&kept_by(true, &owner.to_string()), owner));
+        assert!(!belongs_to(&kept_by(false, &owner.to_string()), owner));
+        assert!(!belongs_to(&kept_by(true, other), owner));
+        assert!(!belongs_to(&json!({"metadata": {}}), owner));
+        let mut labelled = json!({"metadata": {"labels": {OWNER: owner.to_string()}}});
+        assert!(belongs_to(&labelled, owner));
+        labelled["metadata"]["ownerReferences"] = kept_by(true, other)["metadata"]["ownerReferences"].clone();
+        assert!(!belongs_to(&labelled, owner), "a label that was copied");
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use windlass::Seen;
 
 use crate::api::HarborCluster;
-use crate::api::status::{Condition, Health, condition};
+use crate::api::status::{Condition, HarborClusterStatus, Health, condition};
 use crate::harbor::upgrade::FIELD as VERSION;
 
 use super::Names;
@@ -43,9 +43,32 @@ pub(super) fn of(cluster: &HarborCluster, seen: &Seen<'_>) -> Value {
     json!({
         "operator": {"controllerName": "harborcluster", "controllerVersion": env!("CARGO_PKG_VERSION")},
         "status": health,
+        "revision": revision(cluster.status.as_ref(), health, &conditions),
         VERSION: version,
         "conditions": conditions,
     })
+}
+
+/// The number of what is said: another whenever that is another, and greater than the last. Those who compare it with the one that they
+/// saw know whether to look again; once it was a time.
+fn revision(present: Option<&HarborClusterStatus>, health: Health, conditions: &[Value]) -> i64 {
+    let Some(present) = present else { return 1 };
+    let said = |new: &Value| {
+        present.conditions.iter().any(|old| {
+            let fields = [
+                ("type", Some(&old.kind)),
+                ("status", Some(&old.status)),
+                ("reason", old.reason.as_ref()),
+                ("message", old.message.as_ref()),
+            ];
+            fields
+                .into_iter()
+                .all(|(field, old)| new[field].is_null() || new[field].as_str() == old.map(String::as_str))
+        })
+    };
+    let same = present.status.as_deref() == json!(health).as_str() && conditions.iter().all(said);
+    let last = present.revision.unwrap_or(0);
+    if same && last > 0 { last } else { last.saturating_add(1) }
 }
 
 /// What was said of a condition with the spec that the HarborCluster has now.
@@ -154,6 +177,28 @@ mod tests {
         assert_eq!(health(&[&ready, &gone]), Health::Unhealthy, "it was there, and is not any more");
         assert_eq!(health(&[&waiting, &failed]), Health::Unhealthy);
         assert_eq!(super::health([&ready].into_iter(), true), Health::Unhealthy, "the plan cannot be drawn");
+    }
+
+    #[test]
+    fn the_revision_grows_with_whatever_is_said_otherwise_and_only_then() {
+        let said = |status: &str| json!({"type": "CacheReady", "status": status, "reason": "Waiting", "message": "soon"});
+        let present: HarborClusterStatus = serde_json::from_value(json!({
+            "status": "provisioning", "revision": 1_658_000_000_000_000_000_i64,
+            "conditions": [said("Unknown"), {"type": "InProgress", "status": "True", "reason": "Waiting"}],
+        }))
+        .unwrap();
+        let last = present.revision.unwrap();
+        // A condition of ours may leave the reason to the controller.
+        let progress = json!({"type": "InProgress", "status": "True"});
+        let of = |health, conditions: &[Value]| revision(Some(&present), health, conditions);
+        assert_eq!(of(Health::Provisioning, &[said("Unknown"), progress.clone()]), last);
+        assert_eq!(of(Health::Unhealthy, &[said("Unknown"), progress.clone()]), last + 1);
+        assert_eq!(of(Health::Provisioning, &[said("True"), progress.clone()]), last + 1);
+        assert_eq!(
+            of(Health::Provisioning, &[said("Unknown"), json!({"type": "Other", "status": "True"})]),
+            last + 1
+        );
+        assert_eq!(revision(None, Health::Provisioning, &[progress]), 1);
     }
 
     #[test]

@@ -8,4 +8,5 @@ mod world;
 mod built_in;
 mod delegated;
 mod external;
+mod others;
 mod sample;

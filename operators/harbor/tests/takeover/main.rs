@@ -2,7 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
 mod certificates;
+mod cluster;
 mod install;
+#[path = "../cluster/others.rs"]
+mod others;
+#[path = "../cluster/sample.rs"]
+#[allow(dead_code)] // other tests use the rest
+mod sample;
 mod upstream;
 #[path = "../harbor/world.rs"]
 #[allow(dead_code)] // other tests use the rest
@@ -37,9 +43,9 @@ fn open(definition: &CustomResourceDefinition) -> CustomResourceDefinition {
 }
 
 /// Everything of a namespace, by kind and name.
-type Snapshot = BTreeMap<String, Value>;
+pub(crate) type Snapshot = BTreeMap<String, Value>;
 
-async fn add<K: Kind>(world: &World, snapshot: &mut Snapshot) -> Result<()> {
+pub(crate) async fn add<K: Kind>(world: &World, snapshot: &mut Snapshot) -> Result<()> {
     for object in world.namespace.api::<K>().list(&ListParams::default()).await?.items {
         let place = format!("{} {}", K::kind(&()), object.name_any());
         snapshot.insert(place, serde_json::to_value(object)?);

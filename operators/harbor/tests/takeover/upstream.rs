@@ -43,21 +43,21 @@ pub(crate) fn harbor() -> Value {
 }
 
 /// Who writes, of whom.
-struct Writer<'a> {
+pub(crate) struct Writer<'a> {
     world: &'a World,
     controller: &'static str,
     owner: Value,
 }
 
 impl<'a> Writer<'a> {
-    fn of<K: Kind>(world: &'a World, controller: &'static str, owner: &K) -> Self {
+    pub(crate) fn of<K: Kind>(world: &'a World, controller: &'static str, owner: &K) -> Self {
         let owner = json!({"apiVersion": K::api_version(&()), "kind": K::kind(&()), "name": owner.name_any(),
             "uid": owner.uid(), "controller": true, "blockOwnerDeletion": true});
         Self { world, controller, owner }
     }
 
     /// Creates an object with all that this operator's objects have, and then updates it once, as it did.
-    async fn put<K: Kind>(&self, name: &str, rest: Value) -> Result<K> {
+    pub(crate) async fn put<K: Kind>(&self, name: &str, rest: Value) -> Result<K> {
         let namespace = self.world.namespace.name();
         let generation = |at: i64| format!("{namespace}.{}.checksum.goharbor.io/{}", self.controller, at);
         let mut object = rest;

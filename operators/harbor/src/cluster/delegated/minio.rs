@@ -84,10 +84,11 @@ pub fn storage(
         redirect.and_then(|redirect| Some((redirect, redirect.expose.as_ref()?)))
         && let Some(to) = exposed.ingress.as_ref().filter(|_| redirect.enable)
     {
-        needs.push(plan.add(ingress(site, &name, to, exposed.tls.as_ref(), SERVICE, PORT)?));
+        let ingress = plan.add(ingress(site, &name, to, exposed.tls.as_ref(), SERVICE, PORT)?);
+        needs.push(ingress.vouched_for_by::<Tenant>(&*name));
     }
     let told = if let Some((access, key)) = keys {
-        needs.push(site.keep(plan.add(registry_key(site, &name, key))));
+        needs.push(site.keep(plan.add(registry_key(site, &name, key))).vouched_for_by::<Tenant>(&*name));
         Ok(store(site, access))
     } else {
         let why = format!("Secret {secret} does not have the keys accesskey and secretkey yet");
@@ -126,7 +127,7 @@ fn generate(site: &Site<'_>, name: &str, plan: &mut Plan) -> Planned {
             ..Secret::default()
         })
     });
-    site.keep(planned)
+    site.keep(planned).vouched_for_by::<Tenant>(site.names.minio())
 }
 
 fn registry_key(site: &Site<'_>, name: &str, key: ByteString) -> Secret {

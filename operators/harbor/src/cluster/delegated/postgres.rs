@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{ResourceRequirements, Secret};
 use serde_json::{Value, json};
 use windlass::{DrawError, Inputs, Plan, Readiness, Resolved};
 
+use crate::api::Harbor;
 use crate::api::postgres::{HarborDatabase, PostgresHost, SslMode};
 use crate::catalogue::Delegated;
 use crate::cluster::{Part, Site};
@@ -60,7 +61,7 @@ pub fn database(
         // A preview has no values, and shows what there would be.
         .or_else(|| given.is_assumed().then(ByteString::default));
     let copy = if let Some(password) = password {
-        plan.add(copy(site, &secret, password))
+        plan.add(copy(site, &secret, password)).vouched_for_by::<Harbor>(site.names.harbor())
     } else {
         let [configured, usual] = credentials(site);
         let why = format!("Zalando's operator has made neither Secret {configured} nor Secret {usual} yet");

@@ -40,7 +40,7 @@ pub fn cache(site: &Site<'_>, given: &Resolved, plan: &mut Plan) -> Result<Part<
     let spec = site.cluster.spec.cache.as_ref().and_then(|cache| cache.spec.redis_failover.clone());
     let spec = spec.unwrap_or_default();
     let name = site.names.cache();
-    let secret = password::plan(site, &name, &KEYS, plan);
+    let secret = password::plan(site, &name, &KEYS, plan).vouched_for_by::<RedisFailover>(&*name);
     let image =
         site.image(&spec.image, |repository, suffix| Delegated::Redis.image_reference(repository, suffix));
     let server = spec.server.as_ref();

@@ -1,0 +1,88 @@
+//! The other operators that a HarborCluster may leave its parts to: their kinds, as small as can be, and their part, played.
+
+use anyhow::Result;
+use harbor_operator::cluster::delegated::{Postgresql, RedisFailover, Tenant};
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::world::{Kind, World};
+
+fn definition(
+    group: &str,
+    version: &str,
+    kind: &str,
+    plural: &str,
+    status: bool,
+) -> CustomResourceDefinition {
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let subresources = if status { json!({"status": {}}) } else { json!({}) };
+    serde_json::from_value(json!({
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase(), "listKind": format!("{kind}List")},
+            "versions": [{
+                "name": version, "served": true, "storage": true, "subresources": subresources,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": open, "status": open}}},
+            }],
+        },
+    }))
+    .unwrap()
+}
+
+/// The kinds of the other operators.
+pub(crate) fn definitions() -> Vec<CustomResourceDefinition> {
+    vec![
+        definition("databases.spotahome.com", "v1", "RedisFailover", "redisfailovers", false),
+        definition("acid.zalan.do", "v1", "postgresql", "postgresqls", true),
+        definition("minio.min.io", "v2", "Tenant", "tenants", true),
+    ]
+}
+
+/// What the operator of RedisFailovers makes.
+pub(crate) async fn play_redis(world: &World) -> Result<()> {
+    world.see("sample-redis", "asked for", |_: &RedisFailover| true).await?;
+    let labels = |name: &str| json!({"app": name});
+    let workload = |name: &str| {
+        json!({
+            "metadata": {"name": name},
+            "spec": {
+                "replicas": 1, "serviceName": name, "selector": {"matchLabels": labels(name)},
+                "template": {"metadata": {"labels": labels(name)}, "spec": {"containers": [{"name": "redis", "image": "redis"}]}},
+            },
+        })
+    };
+    world.put::<StatefulSet>(workload("rfr-sample-redis")).await?;
+    let mut sentinels = workload("rfs-sample-redis");
+    sentinels["spec"].as_object_mut().unwrap().remove("serviceName");
+    world.put::<Deployment>(sentinels).await?;
+    Ok(())
+}
+
+/// What Zalando's operator makes and says.
+pub(crate) async fn play_postgres(world: &World) -> Result<String> {
+    let name = format!("postgresql-{}-sample", world.namespace.name());
+    world.see(&name, "asked for", |_: &Postgresql| true).await?;
+    let secret = json!({"metadata": {"name": format!("harbor.{name}.credentials")}, "stringData": {"username": "harbor", "password": "first"}});
+    world.put::<Secret>(secret).await?;
+    say::<Postgresql>(world, &name, json!({"PostgresClusterStatus": "Running"})).await?;
+    Ok(name)
+}
+
+/// What MinIO's operator says.
+pub(crate) async fn play_minio(world: &World) -> Result<()> {
+    world.see("minio-sample", "asked for", |_: &Tenant| true).await?;
+    let pools = json!([{"ssName": "minio-sample-zone-harbor", "state": "PoolInitialized"}]);
+    let status = json!({"currentState": "Initialized", "availableReplicas": 2, "pools": pools});
+    say::<Tenant>(world, "minio-sample", status).await
+}
+
+/// Says something of an object, as its operator does.
+pub(crate) async fn say<K: Kind>(world: &World, name: &str, status: Value) -> Result<()> {
+    let patch = json!({"status": status});
+    world.namespace.api::<K>().patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+    Ok(())
+}
