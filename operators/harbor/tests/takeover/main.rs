@@ -4,6 +4,7 @@
 mod certificates;
 mod cluster;
 mod install;
+mod optional;
 #[path = "../cluster/others.rs"]
 mod others;
 #[path = "../cluster/sample.rs"]
@@ -17,7 +18,10 @@ mod world;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use harbor_operator::api::{Core, Harbor, JobService, Portal, Registry, RegistryController, Trivy};
+use harbor_operator::api::{
+    ChartMuseum, Core, Exporter, Harbor, JobService, NotaryServer, NotarySigner, Portal, Registry,
+    RegistryController, Trivy,
+};
 use harbor_operator::harbor::certmanager::{Certificate, Issuer};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service};
@@ -31,7 +35,17 @@ use windlass_testenv::{Options, TestEnv, or_not_run};
 use world::{Kind, World, said, settled};
 
 /// Deployments, by the words for their controllers.
-const WORKLOADS: [&str; 5] = ["core", "jobservice", "portal", "registry", "trivy"];
+const WORKLOADS: [&str; 9] = [
+    "core",
+    "jobservice",
+    "portal",
+    "registry",
+    "trivy",
+    "chartmuseum",
+    "exporter",
+    "notaryserver",
+    "notarysigner",
+];
 
 /// A kind of cert-manager's, as its own operator has it: open, and with a status.
 fn open(definition: &CustomResourceDefinition) -> CustomResourceDefinition {
@@ -62,6 +76,10 @@ async fn snapshot(world: &World) -> Result<Snapshot> {
     add::<Registry>(world, &mut all).await?;
     add::<RegistryController>(world, &mut all).await?;
     add::<Trivy>(world, &mut all).await?;
+    add::<ChartMuseum>(world, &mut all).await?;
+    add::<Exporter>(world, &mut all).await?;
+    add::<NotaryServer>(world, &mut all).await?;
+    add::<NotarySigner>(world, &mut all).await?;
     add::<Secret>(world, &mut all).await?;
     add::<ConfigMap>(world, &mut all).await?;
     add::<Service>(world, &mut all).await?;
@@ -77,10 +95,13 @@ async fn snapshot(world: &World) -> Result<Snapshot> {
 
 /// What cert-manager was told to keep writing: the only objects that go.
 fn writers() -> BTreeSet<String> {
-    let parts = ["authority", "registry", "registryctl", "core", "jobservice", "portal", "trivy"];
-    let certificates = parts.map(|part| format!("Certificate {N}-internal-{part}"));
-    let issuers = ["internal-authority", "internal"].map(|issuer| format!("Issuer {N}-{issuer}"));
-    certificates.into_iter().chain(issuers).collect()
+    let internal = ["authority"].into_iter().chain(upstream::INTERNAL);
+    let certificates = internal.map(|part| format!("Certificate {N}-internal-{part}"));
+    let of_notary = ["notarysigner-authority", "notarysigner-authentication", "notaryserver-authentication"];
+    let of_notary = of_notary.map(|name| format!("Certificate {N}-{name}"));
+    let issuers = ["internal-authority", "internal", "notarysigner-authority", "notarysigner-authentication"];
+    let issuers = issuers.map(|issuer| format!("Issuer {N}-{issuer}"));
+    certificates.chain(of_notary).chain(issuers).collect()
 }
 
 async fn running(world: &World) -> Result<()> {
@@ -184,7 +205,7 @@ async fn what_the_first_operator_built_is_taken_over_in_place() -> Result<()> {
     operator.stop().await?;
     let restart = world.mark()?;
     let operator = world.operator().await?;
-    operator.idle_after(7).await?; // the Harbor and its six components
+    operator.idle_after(11).await?; // the Harbor and its ten components
     settled(&operator).await?;
     let writes = world.requests(restart)?.writes();
     assert!(writes.is_empty(), "after a restart: {writes}");

@@ -14,6 +14,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::certificates::{Authority, Pair};
+use crate::optional;
 use crate::world::{Kind, World};
 
 /// The name of its field manager, as Go's clients have it.
@@ -21,7 +22,19 @@ const MANAGER: &str = "manager";
 /// What all its components are called.
 pub(crate) const N: &str = "sample-harbor";
 /// Of which Harbor all is.
-const VERSION: &str = "2.6.2";
+pub(crate) const VERSION: &str = "2.6.2";
+/// What had a certificate of the authority within.
+pub(crate) const INTERNAL: [&str; 9] = [
+    "registry",
+    "registryctl",
+    "core",
+    "jobservice",
+    "portal",
+    "trivy",
+    "chartmuseum",
+    "exporter",
+    "notaryserver",
+];
 
 /// The spec that a user wrote.
 pub(crate) fn harbor() -> Value {
@@ -32,9 +45,12 @@ pub(crate) fn harbor() -> Value {
             "harborAdminPasswordRef": "admin",
             "version": VERSION,
             "internalTLS": {"enabled": true},
-            "expose": {"core": {"ingress": {"host": "harbor.example.com", "controller": "default"}, "tls": {"certificateRef": "public"}}},
+            "expose": {
+                "core": {"ingress": {"host": "harbor.example.com", "controller": "default"}, "tls": {"certificateRef": "public"}},
+                "notary": {"ingress": {"host": "notary.example.com", "controller": "default"}, "tls": {"certificateRef": "public"}},
+            },
             "core": {"tokenIssuer": {"name": "selfsigned", "kind": "Issuer"}}, "jobservice": {}, "registry": {}, "portal": {},
-            "trivy": {"storage": {}},
+            "trivy": {"storage": {}}, "chartmuseum": {}, "exporter": {}, "notary": {},
             "database": {"hosts": [{"host": "db", "port": 5432}], "username": "harbor", "passwordRef": "db", "sslMode": "disable"},
             "redis": {"host": "redis", "port": 6379, "passwordRef": "redis"},
             "imageChartStorage": {"filesystem": {"registryPersistentVolume": {"claimName": "images"}}},
@@ -54,6 +70,11 @@ impl<'a> Writer<'a> {
         let owner = json!({"apiVersion": K::api_version(&()), "kind": K::kind(&()), "name": owner.name_any(),
             "uid": owner.uid(), "controller": true, "blockOwnerDeletion": true});
         Self { world, controller, owner }
+    }
+
+    /// The word for the controller.
+    pub(crate) fn controller(&self) -> &'static str {
+        self.controller
     }
 
     /// Creates an object with all that this operator's objects have, and then updates it once, as it did.
@@ -86,17 +107,17 @@ impl<'a> Writer<'a> {
     }
 
     /// A file, as it rendered them.
-    async fn file(&self, name: &str, key: &str, text: &str) -> Result<()> {
+    pub(crate) async fn file(&self, name: &str, key: &str, text: &str) -> Result<()> {
         self.put::<ConfigMap>(name, json!({"binaryData": {key: base64(text)}})).await.map(drop)
     }
 
-    async fn service(&self, name: &str, of: &str, port: &str, number: i32) -> Result<()> {
+    pub(crate) async fn service(&self, name: &str, of: &str, port: &str, number: i32) -> Result<()> {
         let selector = selector(of, self.world.namespace.name());
         let ports = json!([{"name": port, "port": number, "targetPort": port, "protocol": "TCP"}]);
         self.put::<Service>(name, json!({"spec": {"ports": ports, "selector": selector}})).await.map(drop)
     }
 
-    async fn deployment(&self, containers: Value, volumes: Value) -> Result<()> {
+    pub(crate) async fn deployment(&self, containers: Value, volumes: Value) -> Result<()> {
         let name = format!("{N}-{}", self.controller);
         let selector = selector(self.controller, self.world.namespace.name());
         let mut labels = selector.clone();
@@ -120,7 +141,7 @@ fn base64(text: &str) -> String {
     base64::engine::general_purpose::STANDARD.encode(text)
 }
 
-fn selector(of: &str, namespace: &str) -> Value {
+pub(crate) fn selector(of: &str, namespace: &str) -> Value {
     let of = if of == "registryctl" { "registry" } else { of };
     json!({format!("{of}.goharbor.io/name"): format!("{N}-{of}"), format!("{of}.goharbor.io/namespace"): namespace})
 }
@@ -129,7 +150,7 @@ fn from_secret(name: &str, secret: &str, key: &str) -> Value {
     json!({"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}})
 }
 
-fn tls_secret(of: &str) -> String {
+pub(crate) fn tls_secret(of: &str) -> String {
     format!("{N}-internal-tls-{of}")
 }
 
@@ -151,6 +172,7 @@ pub(crate) async fn build(world: &World) -> Result<()> {
     let jobs = writer.put::<JobService>(N, spec("jobservice")).await?;
     let portal = writer.put::<Portal>(N, spec("portal")).await?;
     let trivy = writer.put::<Trivy>(N, spec("trivy")).await?;
+    optional::build(world, &writer, &spec).await?;
     ways_in(&writer).await?;
     self::registry(&Writer::of(world, "registry", &registry)).await?;
     self::core(&Writer::of(world, "core", &core)).await?;
@@ -195,16 +217,23 @@ async fn certificates(writer: &Writer<'_>) -> Result<()> {
     certificate(writer, &of_authority, &tls_secret("authority"), &of_authority, &authority.pair).await?;
     let spec = json!({"spec": {"ca": {"secretName": tls_secret("authority")}}});
     writer.put::<Issuer>(&format!("{N}-internal"), spec).await?;
-    for of in ["registry", "registryctl", "core", "jobservice", "portal", "trivy"] {
+    for of in INTERNAL {
         let pair = authority.issue(&format!("{N}-{of}"));
         certificate(writer, &format!("{N}-internal-{of}"), &tls_secret(of), &format!("{N}-internal"), &pair)
             .await?;
     }
+    optional::certificates(writer).await?;
     let token = format!("{N}-core-tokencert");
     certificate(writer, &token, &token, "selfsigned", &authority.pair).await
 }
 
-async fn certificate(writer: &Writer<'_>, name: &str, secret: &str, issuer: &str, pair: &Pair) -> Result<()> {
+pub(crate) async fn certificate(
+    writer: &Writer<'_>,
+    name: &str,
+    secret: &str,
+    issuer: &str,
+    pair: &Pair,
+) -> Result<()> {
     let spec = json!({"secretName": secret, "commonName": name, "duration": "2160h0m0s", "usages": ["signing"],
         "privateKey": {"algorithm": "RSA", "encoding": "PKCS1", "size": 4096},
         "issuerRef": {"group": "", "kind": "Issuer", "name": issuer}});
@@ -282,6 +311,7 @@ fn component(controller: &str, namespace: &str) -> Value {
                 "tls": tls("core"),
                 "tokenService": {"url": tokens["url"], "certificateRef": secret("core-tokencert")},
                 "trivy": {"url": https("trivy"), "adapterURL": https("trivy")},
+                "chartRepository": {"url": https("chartmuseum")}, "notaryServer": {"url": https("notaryserver")},
             },
             "database": {"hosts": [{"host": "db", "port": 5432}], "username": "harbor", "passwordRef": "db", "database": "core",
                 "parameters": {"sslmode": "disable"}, "encryptionKeyRef": secret("core-encryptionkey"),
@@ -313,11 +343,12 @@ fn component(controller: &str, namespace: &str) -> Value {
             "image": image("harbor-registryctl"), "registryRef": N, "tls": tls("registryctl"), "log": {"level": "info"},
             "authentication": {"coreSecretRef": secret("core-secret"), "jobServiceSecretRef": secret("jobservice-secret")},
         }),
-        _ => json!({
+        "trivy" => json!({
             "image": image("trivy-adapter-photon"), "replicas": 1, "redis": redis(5), "log": {"level": "info"},
             "server": {"tls": tls("trivy"), "tokenServiceCertificateAuthorityRefs": ["public"]},
             "storage": {"cache": {}, "reports": {}},
         }),
+        other => optional::spec(other),
     };
     let annotations = json!({"harbor.goharbor.io/version": VERSION, "goharbor.io/network-policies": "false",
         "goharbor.io/ingress-controller": "default", "harbor.checksum.goharbor.io/version": VERSION,
