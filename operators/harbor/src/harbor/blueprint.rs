@@ -10,21 +10,22 @@ use serde_json::{Value, json};
 use windlass::live::Live;
 use windlass::{Blueprint, DrawError, Inputs, Kinds, Plan, Planned, Readiness, Resolved, Seen, readiness};
 
-use crate::api::notary::KeyAlgorithm;
 use crate::api::status::condition::IN_PROGRESS;
 use crate::api::{
     ChartMuseum, Core, Exporter, Harbor, JobService, NotaryServer, NotarySigner, Portal, Registry,
     RegistryController, Trivy,
 };
-use crate::settings::{CertificateSettings, HarborSettings};
+use crate::settings::HarborSettings;
 use crate::takeover;
 
+use super::certificates::Certificates;
 use super::certmanager::{Certificate, Issuer};
 use super::components::Wiring;
 use super::credentials::Credential;
 use super::names::{Names, Part};
+use super::secrets::Secrets;
 use super::tls::Authority;
-use super::{expose, policies, proxy, token, upgrade};
+use super::{expose, policies, proxy, upgrade};
 
 /// The plan of a Harbor.
 #[derive(Clone, Debug, Default)]
@@ -210,102 +211,6 @@ fn component(planned: Planned) -> Planned {
 fn proxy_certificate(harbor: &Harbor) -> Option<&str> {
     let expose = &harbor.spec.common.expose.core;
     expose.service.as_ref().and(expose.certificate())
-}
-
-/// What every Harbor has generated for it.
-struct Secrets {
-    registry_users: Planned,
-    registry_http: Planned,
-    csrf: Planned,
-    core: Planned,
-    token: Planned,
-    admin: Option<Planned>,
-    encryption_key: Planned,
-    job_service: Planned,
-}
-
-impl Secrets {
-    fn plan(wiring: &Wiring<'_>, settings: &HarborSettings, plan: &mut Plan) -> Self {
-        let (names, common) = (&wiring.names, wiring.common());
-        let (policy, cost) = (common.deletion_policy(), settings.registry_encryption_cost);
-        let issuer = common.core.as_ref().and_then(|core| core.token_issuer.as_ref());
-        let mut once = |credential: Credential| credential.plan(names, cost, policy, plan);
-        Self {
-            registry_users: once(Credential::RegistryBasicAuth),
-            registry_http: once(Credential::RegistryHttp),
-            csrf: once(Credential::Csrf),
-            core: once(Credential::CoreSecret),
-            admin: common.harbor_admin_password_ref.is_empty().then(|| once(Credential::AdminPassword)),
-            encryption_key: once(Credential::EncryptionKey),
-            job_service: once(Credential::JobServiceSecret),
-            token: token::plan(names, issuer, plan),
-        }
-    }
-
-    fn of_core(&self) -> impl Iterator<Item = &Planned> {
-        let all = [
-            &self.registry_users,
-            &self.csrf,
-            &self.core,
-            &self.token,
-            &self.encryption_key,
-            &self.job_service,
-        ];
-        all.into_iter().chain(&self.admin)
-    }
-}
-
-/// The certificates of a Harbor's parts.
-struct Certificates {
-    parts: Vec<(Part, Planned)>,
-    /// The one that users see, where it is ours.
-    public: Option<Planned>,
-}
-
-impl Certificates {
-    fn plan(wiring: &Wiring<'_>, settings: &HarborSettings, plan: &mut Plan) -> Self {
-        let (names, common) = (&wiring.names, wiring.common());
-        let authority = |name: &str, plan: &mut Plan| {
-            let duration = settings.internal_certificate_duration;
-            let certificates = CertificateSettings { duration, algorithm: KeyAlgorithm::Ecdsa };
-            let own = settings.internal_authority_duration;
-            Authority::plan(names, &names.with(name), own, certificates, plan)
-        };
-        let mut parts = Vec::new();
-        if wiring.has_tls() {
-            let issuers = ["internal-authority", "internal"].map(|issuer| names.with(issuer));
-            let authority = authority("internal-tls-authority", plan)
-                .instead_of(&names.with("internal-authority"), issuers);
-            let wanted = [
-                (Part::Registry, true),
-                (Part::RegistryController, true),
-                (Part::Core, true),
-                (Part::JobService, true),
-                (Part::Portal, common.portal.is_some()),
-                (Part::ChartMuseum, common.chartmuseum.is_some()),
-                (Part::Exporter, common.exporter.is_some()),
-                (Part::Trivy, common.trivy.is_some()),
-                (Part::NotaryServer, common.notary.is_some()),
-            ];
-            for (part, _) in wanted.into_iter().filter(|(_, wanted)| *wanted) {
-                let name = names.certificate(part);
-                let before = names.with(&format!("internal-{}", part.as_str()));
-                let planned = authority.certificate(names, &name, names.hosts(part), plan);
-                parts.push((part, planned.supersedes::<Certificate>(before)));
-            }
-        }
-        let expose = &common.expose.core;
-        let own = expose.service.is_some() && expose.tls.is_some() && expose.certificate().is_none();
-        let public = own.then(|| {
-            let hosts = vec![proxy::host(&common.external_url).to_owned()];
-            authority("public-authority", plan).certificate(names, &names.with("public-tls"), hosts, plan)
-        });
-        Self { parts, public }
-    }
-
-    fn of(&self, part: Part) -> Option<&Planned> {
-        self.parts.iter().find(|(of, _)| *of == part).map(|(_, planned)| planned)
-    }
 }
 
 /// The names of a Harbor's objects, for whoever looks for them.

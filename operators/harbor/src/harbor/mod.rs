@@ -7,6 +7,7 @@
 //! Nothing here runs pods, but for the [`proxy`]: that is the business of the components' own controllers.
 
 pub mod blueprint;
+mod certificates;
 pub mod certmanager;
 pub mod components;
 pub mod credentials;
@@ -16,6 +17,7 @@ pub mod pki;
 pub mod policies;
 mod private_key;
 pub mod proxy;
+mod secrets;
 pub mod tls;
 pub mod token;
 pub mod upgrade;

@@ -1,0 +1,67 @@
+//! The certificates of a Harbor's parts, and the one that users see, as nodes of its plan.
+
+use windlass::{Plan, Planned};
+
+use crate::api::notary::KeyAlgorithm;
+use crate::settings::{CertificateSettings, HarborSettings};
+
+use super::certmanager::Certificate;
+use super::components::Wiring;
+use super::names::Part;
+use super::proxy;
+use super::tls::Authority;
+
+/// The certificates of a Harbor's parts.
+pub(super) struct Certificates {
+    parts: Vec<(Part, Planned)>,
+    /// The one that users see, where it is ours.
+    pub(super) public: Option<Planned>,
+}
+
+impl Certificates {
+    /// Plans them, with their authorities.
+    pub(super) fn plan(wiring: &Wiring<'_>, settings: &HarborSettings, plan: &mut Plan) -> Self {
+        let (names, common) = (&wiring.names, wiring.common());
+        let authority = |name: &str, plan: &mut Plan| {
+            let duration = settings.internal_certificate_duration;
+            let certificates = CertificateSettings { duration, algorithm: KeyAlgorithm::Ecdsa };
+            let own = settings.internal_authority_duration;
+            Authority::plan(names, &names.with(name), own, certificates, plan)
+        };
+        let mut parts = Vec::new();
+        if wiring.has_tls() {
+            let issuers = ["internal-authority", "internal"].map(|issuer| names.with(issuer));
+            let authority = authority("internal-tls-authority", plan)
+                .instead_of(&names.with("internal-authority"), issuers);
+            let wanted = [
+                (Part::Registry, true),
+                (Part::RegistryController, true),
+                (Part::Core, true),
+                (Part::JobService, true),
+                (Part::Portal, common.portal.is_some()),
+                (Part::ChartMuseum, common.chartmuseum.is_some()),
+                (Part::Exporter, common.exporter.is_some()),
+                (Part::Trivy, common.trivy.is_some()),
+                (Part::NotaryServer, common.notary.is_some()),
+            ];
+            for (part, _) in wanted.into_iter().filter(|(_, wanted)| *wanted) {
+                let name = names.certificate(part);
+                let before = names.with(&format!("internal-{}", part.as_str()));
+                let planned = authority.certificate(names, &name, names.hosts(part), plan);
+                parts.push((part, planned.supersedes::<Certificate>(before)));
+            }
+        }
+        let expose = &common.expose.core;
+        let own = expose.service.is_some() && expose.tls.is_some() && expose.certificate().is_none();
+        let public = own.then(|| {
+            let hosts = vec![proxy::host(&common.external_url).to_owned()];
+            authority("public-authority", plan).certificate(names, &names.with("public-tls"), hosts, plan)
+        });
+        Self { parts, public }
+    }
+
+    /// The one of a part, where there is TLS between them.
+    pub(super) fn of(&self, part: Part) -> Option<&Planned> {
+        self.parts.iter().find(|(of, _)| *of == part).map(|(_, planned)| planned)
+    }
+}
