@@ -168,7 +168,7 @@ pub(crate) fn run(cli: &Cli) -> Result<()> {
         for together in groups(which, smoke) {
             let all = together.into_iter().map(async |which| {
                 let measured = which.run(&bench).await;
-                Ok((which, measured.with_context(|| format!("{} failed", which.workload().name))?))
+                anyhow::Ok((which, measured.with_context(|| format!("{} failed", which.workload().name))?))
             });
             for (which, measured) in futures::future::try_join_all(all).await? {
                 let report = bench.report(measured).await?;

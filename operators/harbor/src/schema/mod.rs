@@ -8,7 +8,7 @@
 //! Nothing is ever written. A database that cannot be reached from here, where the operator may not be let in, holds nothing up: the
 //! status says why it was not read.
 //!
-//! [`Reading`] is what was found and how it is said, [`connect`] asks, [`SchemaCheck`] is the step in Core's plan.
+//! [`Reading`] is what was found and how it is said, [`Target`] asks, [`SchemaCheck`] is the step in Core's plan.
 
 mod check;
 mod connect;

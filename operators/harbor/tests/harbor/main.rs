@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
 mod certificates;
-// Of the servers, only PostgreSQL is needed here.
-#[allow(dead_code)]
+// Of the servers, only PostgreSQL is needed here; that a program is fetched is said.
+#[allow(dead_code, clippy::print_stderr)]
 #[path = "../kit/mod.rs"]
 mod kit;
 mod schema;

@@ -156,7 +156,7 @@ async fn the_schema_is_read_over_tls_from_whom_the_mode_trusts() {
         (SslMode::Disable, None, false),
     ] {
         let database = database_at(server.port, "harbor", "postgres", mode);
-        let reading = target(database, "secret", authority.map(|path| path.as_path())).read().await;
+        let reading = target(database, "secret", authority.map(std::path::PathBuf::as_path)).read().await;
         assert_eq!(reading == Reading::Empty, read, "{mode}: {reading:?}");
     }
 }

@@ -93,7 +93,8 @@ async fn build(world: &World) -> Result<()> {
     spec["imageChartStorage"] = json!({"s3": {"accesskey": "aaaaaaaa", "secretkeyRef": "minio-sample", "region": "us-east-1",
         "regionendpoint": "https://minio.example.com", "bucket": "harbor"}});
     let labels = json!({"goharbor.io/harbor-cluster": "sample"});
-    writer.put::<Harbor>("sample-harbor", json!({"metadata": {"labels": labels}, "spec": spec})).await?;
+    let harbor = json!({"metadata": {"labels": labels}, "spec": spec});
+    Box::pin(writer.put::<Harbor>("sample-harbor", harbor)).await?;
 
     play_redis(world).await?;
     play_postgres(world).await?;

@@ -172,7 +172,7 @@ pub(crate) async fn build(world: &World) -> Result<()> {
     let jobs = writer.put::<JobService>(N, spec("jobservice")).await?;
     let portal = writer.put::<Portal>(N, spec("portal")).await?;
     let trivy = writer.put::<Trivy>(N, spec("trivy")).await?;
-    optional::build(world, &writer, &spec).await?;
+    Box::pin(optional::build(world, &writer, &spec)).await?;
     ways_in(&writer).await?;
     self::registry(&Writer::of(world, "registry", &registry)).await?;
     self::core(&Writer::of(world, "core", &core)).await?;
