@@ -43,7 +43,7 @@ impl<B: Blueprint> Visitor<'_, B> {
             let key = ObjectKey::new(namespace, &**name);
             let Some(found) = self.machine.desk.look(resource, &key).await? else { continue };
             let uid = found["metadata"]["uid"].as_str().and_then(|uid| uid.parse().ok());
-            if let Some(uid) = uid.filter(|_| belongs_to(&found, self.owner.uid)) {
+            if let Some(uid) = uid.filter(|_| belongs_to(&found, self.owner.uid, *stays)) {
                 let names_it = names(&found["spec"], of.name());
                 writers.push(Writer { resource: resource.clone(), key, uid, names_it, stays: *stays });
             }
@@ -87,12 +87,13 @@ fn references(object: &Value) -> impl Iterator<Item = &Value> {
     object["metadata"]["ownerReferences"].as_array().into_iter().flatten()
 }
 
-/// Whether an object is an owner's: by who controls it, or, where nobody does, by our label. (What outlives its owner has only that.)
-fn belongs_to(object: &Value, owner: Uid) -> bool {
+/// Whether an object is an owner's: by who controls it, or, where nobody does and it stays, by our label. (What outlives its owner has
+/// only that. But anybody can copy a label: it is no reason to delete.)
+fn belongs_to(object: &Value, owner: Uid, stays: bool) -> bool {
     let owner = owner.to_string();
     match references(object).find(|one| one["controller"] == true) {
         Some(controller) => controller["uid"] == *owner,
-        None => object["metadata"]["labels"][OWNER] == *owner,
+        None => stays && object["metadata"]["labels"][OWNER] == *owner,
     }
 }
 
@@ -147,13 +148,16 @@ mod tests {
         let owner: Uid = "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d".parse().unwrap();
         let kept_by = |controller: bool, uid: &str| json!({"metadata": {"ownerReferences": [{"uid": uid, "controller": controller}]}});
         let other = "9b1f0000-9b1f-4f0e-8a63-7a5d1f0c2e9d";
-        assert!(belongs_to(&kept_by(true, &owner.to_string()), owner));
-        assert!(!belongs_to(&kept_by(false, &owner.to_string()), owner));
-        assert!(!belongs_to(&kept_by(true, other), owner));
-        assert!(!belongs_to(&json!({"metadata": {}}), owner));
+        for stays in [true, false] {
+            assert!(belongs_to(&kept_by(true, &owner.to_string()), owner, stays));
+            assert!(!belongs_to(&kept_by(false, &owner.to_string()), owner, stays));
+            assert!(!belongs_to(&kept_by(true, other), owner, stays));
+            assert!(!belongs_to(&json!({"metadata": {}}), owner, stays));
+        }
         let mut labelled = json!({"metadata": {"labels": {OWNER: owner.to_string()}}});
-        assert!(belongs_to(&labelled, owner));
+        assert!(belongs_to(&labelled, owner, true));
+        assert!(!belongs_to(&labelled, owner, false), "nothing is deleted for a label");
         labelled["metadata"]["ownerReferences"] = kept_by(true, other)["metadata"]["ownerReferences"].clone();
-        assert!(!belongs_to(&labelled, owner), "a label that was copied");
+        assert!(!belongs_to(&labelled, owner, true), "a label that was copied");
     }
 }
