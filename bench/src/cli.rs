@@ -162,42 +162,50 @@ pub(crate) fn run(cli: &Cli) -> Result<()> {
         // Where no time is looked at, all cores are for everybody.
         programs.pin()?;
     }
-    let bench = Bench::new(&root, options, programs);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let writes = !smoke || cli.options.results.is_some();
     runtime.block_on(async {
-        for together in groups(which, smoke) {
-            let all = together.into_iter().map(async |which| {
-                let measured = which.run(&bench).await;
-                anyhow::Ok((which, measured.with_context(|| format!("{} failed", which.workload().name))?))
-            });
-            for (which, measured) in futures::future::try_join_all(all).await? {
-                let report = bench.report(measured).await?;
-                say(&table::workload(&report, which.workload().figures))?;
-                if !smoke || cli.options.results.is_some() {
-                    report.write(&results)?;
-                    write_tables(&results)?;
-                }
-            }
-        }
-        bench.progress.say("done");
-        Ok(())
-    })
+        let lanes = lanes(which, smoke).into_iter().map(|lane| {
+            let bench = Bench::new(&root, options.clone(), programs.clone());
+            in_turn(bench, lane, writes.then_some(&*results))
+        });
+        futures::future::try_join_all(lanes).await
+    })?;
+    Ok(())
 }
 
-/// What runs at the same time: one workload alone, but in a smoke test, which looks at no times, what needs no server goes on beside
-/// what waits for Leases to run out.
-fn groups(which: Vec<Which>, smoke: bool) -> Vec<Vec<Which>> {
-    let mut groups: Vec<Vec<Which>> = Vec::new();
-    for which in which {
-        match groups
-            .iter_mut()
-            .find(|group| smoke && matches!(which, Which::W9) && matches!(group[..], [Which::W6]))
-        {
-            Some(group) => group.push(which),
-            None => groups.push(vec![which]),
+/// One workload after the other; each has its table as soon as it is done.
+async fn in_turn(bench: Bench, lane: Vec<Which>, results: Option<&Path>) -> Result<()> {
+    for which in lane {
+        let workload = which.workload();
+        let measured = which.run(&bench).await.with_context(|| format!("{} failed", workload.name))?;
+        let report = bench.report(measured).await?;
+        say(&table::workload(&report, workload.figures))?;
+        if let Some(results) = results {
+            report.write(results)?;
+            write_tables(results)?;
         }
+        bench.progress.say(&format!("{} done", workload.name));
     }
-    groups
+    Ok(())
+}
+
+/// What runs at the same time, each lane with a control plane of its own. Where times are measured there is one lane. A smoke test looks
+/// at none, and much of it is waiting: for Leases to run out, for an API server that was killed.
+fn lanes(which: Vec<Which>, smoke: bool) -> Vec<Vec<Which>> {
+    if !smoke {
+        return vec![which];
+    }
+    let mut lanes: [Vec<Which>; 3] = Default::default();
+    for which in which {
+        let lane = match which {
+            Which::W9 => 0,
+            Which::W6 | Which::Soak { .. } => 1,
+            _ => 2,
+        };
+        lanes[lane].push(which);
+    }
+    lanes.into_iter().filter(|lane| !lane.is_empty()).collect()
 }
 
 /// Where this repository is.
