@@ -110,6 +110,7 @@
 //! | `WINDLASS_TORTURE_POINT=<point>` | runs this point alone; tests that have none of that name are not run, and say so |
 //! | `WINDLASS_TORTURE=all` | runs all points, whatever the author [chose](Torture::slice) |
 //! | `WINDLASS_TORTURE=slice:<k>/<n>` | runs the k-th of n slices, counted from 0; a commit's hash will do as k, so that every commit runs a part and all of them the whole |
+//! | `WINDLASS_TORTURE_SIDE_BY_SIDE=<n>` | runs so many repetitions at a time, whatever the author [chose](Torture::side_by_side) |
 //!
 //! # What it does not do
 //!

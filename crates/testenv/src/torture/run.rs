@@ -1,5 +1,7 @@
 //! All repetitions of one torture, a few at a time.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::time::Instant;
 
@@ -7,7 +9,7 @@ use super::plan::Plan;
 use super::point::{Family, Place, Point, places};
 use super::repetition::{Outcome, Player, Undisturbed, common_user};
 use super::report::{Judged, Report};
-use super::selection::{POINT, Selection};
+use super::selection::{self, POINT, Selection};
 use crate::env::TestEnv;
 use crate::error::{Error, Result};
 
@@ -17,8 +19,10 @@ const TRIES: usize = 2;
 pub(super) async fn run(plan: &Plan, env: &TestEnv) -> Result<Report> {
     let began = Instant::now();
     let mut report = Report::new(&plan.name);
-    let selection = match Selection::from_env(plan.selection.clone()) {
-        Ok(selection) => selection,
+    let chosen = Selection::from_env(plan.selection.clone())
+        .and_then(|selection| Ok((selection, selection::side_by_side(plan.side_by_side)?)));
+    let (selection, side_by_side) = match chosen {
+        Ok(chosen) => chosen,
         Err(words) => return Ok(report.without_disturbance(vec![words])),
     };
     let mistakes = plan.mistakes();
@@ -48,15 +52,45 @@ pub(super) async fn run(plan: &Plan, env: &TestEnv) -> Result<Report> {
         });
     }
     report.left_out = all.len() - chosen.len();
+    let progress = Progress { torture: &plan.name, total: chosen.len(), done: AtomicUsize::new(0) };
+    let progress = &progress;
     let judging = chosen.into_iter().enumerate().map(|(index, point)| async move {
-        judge(player, point, undisturbed).await.map(|judged| (index, judged))
+        let judged = judge(player, point, undisturbed).await?;
+        progress.says(&judged);
+        Ok::<_, Error>((index, judged))
     });
     let mut judged: Vec<(usize, Judged)> =
-        stream::iter(judging).buffer_unordered(plan.side_by_side).try_collect().await?;
+        stream::iter(judging).buffer_unordered(side_by_side).try_collect().await?;
     judged.sort_by_key(|(index, _)| *index);
     report.judged = judged.into_iter().map(|(_, judged)| judged).collect();
     report.took = began.elapsed();
     Ok(report)
+}
+
+/// Says how far a run is, so that hours of it can be followed, and what failed is known if it does not come to its end.
+struct Progress<'a> {
+    torture: &'a str,
+    total: usize,
+    done: AtomicUsize,
+}
+
+impl Progress<'_> {
+    #[allow(clippy::print_stderr)] // a test keeps it for itself, unless it fails or is run with --nocapture
+    fn says(&self, judged: &Judged) {
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        let Judged { point, reached, problems, took } = judged;
+        let outcome = match (problems.is_empty(), reached) {
+            (false, _) => format!("FAILED: {}", problems.join("; ")),
+            (true, true) => "ok".to_owned(),
+            (true, false) => "not reached".to_owned(),
+        };
+        eprintln!(
+            "torture of {}: {done} of {}: {point} {outcome} ({:.1} s)",
+            self.torture,
+            self.total,
+            took.as_secs_f64()
+        );
+    }
 }
 
 /// Every point of a scenario, family by family.

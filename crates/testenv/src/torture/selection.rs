@@ -1,4 +1,4 @@
-//! Which of the points are run: all of them, a slice, or one.
+//! Which of the points are run: all of them, a slice, or one; and how many at a time.
 //!
 //! A slice is a hash of the point's name, so that it stays the same when other points come and go, and `n` runs
 //! with `k` from 0 to `n - 1` are the whole.
@@ -11,6 +11,23 @@ use super::point::Point;
 pub(super) const POINT: &str = "WINDLASS_TORTURE_POINT";
 /// The variable that says how many.
 pub(super) const EXTENT: &str = "WINDLASS_TORTURE";
+/// The variable that says how many at a time.
+const SIDE_BY_SIDE: &str = "WINDLASS_TORTURE_SIDE_BY_SIDE";
+
+fn set(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// How many repetitions run at a time; what the author chose holds where the environment says nothing.
+pub(super) fn side_by_side(otherwise: usize) -> Result<usize, String> {
+    parse_side_by_side(set(SIDE_BY_SIDE).as_deref(), otherwise)
+}
+
+fn parse_side_by_side(said: Option<&str>, otherwise: usize) -> Result<usize, String> {
+    let Some(said) = said else { return Ok(otherwise) };
+    let number = said.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| format!("{SIDE_BY_SIDE}={said:?} is not understood: say a number from 1"))
+}
 
 /// Which points are run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +40,6 @@ pub(super) enum Selection {
 impl Selection {
     /// Reads the environment; what the author chose holds where it says nothing.
     pub(super) fn from_env(otherwise: Self) -> Result<Self, String> {
-        let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         Self::read(set(POINT), set(EXTENT).as_deref(), otherwise)
     }
 
@@ -101,6 +117,15 @@ mod tests {
         assert_eq!(read(None, Some("all")), Ok(Selection::All));
         assert_eq!(read(Some("before:x"), Some("all")), Ok(Selection::One("before:x".to_owned())));
         assert!(read(None, Some("some")).unwrap_err().contains("slice:<k>/<n>"));
+    }
+
+    #[test]
+    fn so_many_run_at_a_time() {
+        assert_eq!(parse_side_by_side(None, 2), Ok(2));
+        assert_eq!(parse_side_by_side(Some("8"), 2), Ok(8));
+        for nonsense in ["0", "-1", "many"] {
+            assert!(parse_side_by_side(Some(nonsense), 2).unwrap_err().contains(nonsense));
+        }
     }
 
     #[test]
