@@ -39,8 +39,8 @@ pub(crate) fn serve(objects: usize) -> Result<()> {
 }
 
 fn answer(request: &Request<Incoming>, objects: usize) -> Response<Body> {
-    let streams = request.uri().query().is_some_and(|query| query.contains("sendInitialEvents=true"));
-    if request.uri().path() != "/api/v1/pods" || !streams {
+    let query = request.uri().query().unwrap_or_default();
+    if request.uri().path() != "/api/v1/pods" {
         let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404, "reason": "NotFound"});
         let mut response = Response::new(body(futures::stream::iter([line(&status)])));
         *response.status_mut() = http::StatusCode::NOT_FOUND;
@@ -51,21 +51,45 @@ fn answer(request: &Request<Incoming>, objects: usize) -> Response<Body> {
         .get(http::header::ACCEPT)
         .and_then(|accept| accept.to_str().ok())
         .is_some_and(|accept| accept.contains("PartialObjectMetadata"));
-    let added = (0..objects).map(move |index| {
+    let object = move |index| {
         let mut object = fixture::pod(index);
         if metadata_only && let Some(fields) = object.as_object_mut() {
             fields.retain(|name, _| name == "metadata");
             fields.insert("kind".to_owned(), "PartialObjectMetadata".into());
             fields.insert("apiVersion".to_owned(), "meta.k8s.io/v1".into());
         }
-        line(&json!({"type": "ADDED", "object": object}))
-    });
+        object
+    };
+    if !query.contains("watch=true") {
+        return json_of(list((0..objects).map(object)));
+    }
+    if !query.contains("sendInitialEvents=true") {
+        // Nothing ever changes.
+        return json_of(futures::stream::pending());
+    }
+    let added = (0..objects).map(move |index| line(&json!({"type": "ADDED", "object": object(index)})));
     let end = line(&json!({"type": "BOOKMARK", "object": {"kind": "Pod", "apiVersion": "v1", "metadata": {
         "resourceVersion": "2000000", "annotations": {"k8s.io/initial-events-end": "true"},
     }}}));
     let events =
         futures::stream::iter(added).chain(futures::stream::iter([end])).chain(futures::stream::pending());
-    let mut response = Response::new(body(events));
+    json_of(events)
+}
+
+/// All of them, in one piece.
+fn list(objects: impl Iterator<Item = Value> + Send + 'static) -> impl Stream<Item = Bytes> + Send + 'static {
+    let head = Bytes::from_static(
+        br#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"2000000"},"items":["#,
+    );
+    let items = objects.enumerate().map(|(index, object)| {
+        let comma = if index == 0 { "" } else { "," };
+        Bytes::from(format!("{comma}{object}"))
+    });
+    futures::stream::iter(std::iter::once(head).chain(items).chain([Bytes::from_static(b"]}")]))
+}
+
+fn json_of(lines: impl Stream<Item = Bytes> + Send + 'static) -> Response<Body> {
+    let mut response = Response::new(body(lines));
     response
         .headers_mut()
         .insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));

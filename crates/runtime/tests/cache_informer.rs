@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde::Deserialize;
 use serde_json::json;
 use windlass_runtime::cache::{
-    Cache, Cause, Full, MetadataOnly, Origin, Reader, Selection, Shape, Subscription, SyncState,
+    Cache, Cause, Full, MetadataOnly, Origin, Reader, Selection, Shape, Subscription, SyncState, WatchTiming,
 };
 use windlass_runtime::client::{Apply, Client, Delete, Deletion};
 use windlass_runtime::key::ObjectKey;
@@ -125,6 +125,57 @@ async fn a_server_that_never_ends_a_streamed_list_is_listed_by_pages_and_that_is
     assert!(api.next().await.target.contains("limit=500"), "remembered by this watch");
     let _other = cache.reader::<Slim>(&Selection::all().in_namespace("n"));
     assert!(api.next().await.target.contains("/namespaces/n/configmaps?limit=500"), "and for the kind");
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_objects_are_listed_in_one_piece_as_they_come_and_told_once() {
+    let (client, mut api) = fake_api();
+    let timing = WatchTiming { streamed: 2, ..WatchTiming::default() };
+    let cache = Cache::with_timing(&client, timing);
+    let reader = cache.reader::<Slim>(&Selection::all());
+    cache.start();
+    let (_subscription, changes) = listen(&reader);
+    let mut stream = api.next().await.stream();
+    for at in 0..3 {
+        stream.event("ADDED", &config_map(&format!("a{at}"), at, 8)).await;
+    }
+    let asked = api.next().await;
+    assert_eq!(asked.target, "/api/v1/configmaps?limit=0");
+    stream.closed().await;
+    let mut list = asked.stream();
+    list.line(r#"{"apiVersion":"v1","items":["#).await;
+    for at in 0..4 {
+        let comma = if at == 0 { "" } else { "," };
+        list.line(&format!("{comma}{}", config_map(&format!("a{at}"), at, 8))).await;
+    }
+    eventually(|| reader.len() == 4).await;
+    assert!(!reader.state().borrow().is_synced(), "it has not ended");
+    list.line(r#"],"kind":"ConfigMapList","metadata":{"resourceVersion":"10"}}"#).await;
+    list.close();
+    let stream = api.watch_from(10).await;
+    reader.synced().await;
+    let told: Vec<_> = (0..4).map(|at| change(&format!("a{at}"), "", "8", Origin::InitialList)).collect();
+    assert_eq!(heard(&changes), told);
+
+    // Once it is known that they are many, no stream is begun.
+    stream.close();
+    api.next().await.refuse(410, "Expired", "too old");
+    assert_eq!(api.next().await.target, "/api/v1/configmaps?limit=0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_breaks_off_is_no_list() {
+    let (_client, mut api, _cache, reader) = started();
+    api.next().await.refuse(422, "Invalid", "sendInitialEvents is forbidden");
+    let mut list = api.next().await.stream();
+    list.line(r#"{"metadata":{"resourceVersion":"10"},"items":["#).await;
+    list.line(&config_map("a", 1, 8).to_string()).await;
+    list.close();
+    let again = api.next().await;
+    assert!(!reader.state().borrow().is_synced());
+    again.answer(200, &json!({"metadata": {"resourceVersion": "10"}, "items": [config_map("a", 1, 8)]}));
+    let _stream = api.watch_from(10).await;
+    reader.synced().await;
 }
 
 #[tokio::test(start_paused = true)]

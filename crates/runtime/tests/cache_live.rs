@@ -243,7 +243,7 @@ async fn metadata_of_secrets_is_followed_without_their_content() -> Result<()> {
 }
 
 #[tokio::test]
-async fn five_thousand_objects_are_listed_by_stream_and_by_pages_alike() -> Result<()> {
+async fn five_thousand_objects_are_listed_by_stream_in_one_piece_and_by_pages_alike() -> Result<()> {
     const OBJECTS: usize = 5_000;
     let env = or_not_run!(TestEnv::shared().await);
     let live = Live::new(&env, "many").await?;
@@ -254,10 +254,21 @@ async fn five_thousand_objects_are_listed_by_stream_and_by_pages_alike() -> Resu
     let made: Vec<Result<()>> = made.buffer_unordered(16).collect().await;
     made.into_iter().collect::<Result<()>>()?;
 
-    let (streaming, streamed) = synced(&live, quick()).await;
+    let (streaming, streamed) = synced(&live, WatchTiming { streamed: OBJECTS + 10, ..quick() }).await;
     assert_eq!(streamed.len(), OBJECTS + kube_root_ca(&streamed));
     assert_eq!(streaming.watches()[0].restarts, 0, "one request");
     drop((streaming, streamed));
+
+    let (listing, listed) = synced(&live, quick()).await;
+    assert_eq!(listed.len(), OBJECTS + kube_root_ca(&listed));
+    live.put("object-00001", "2").await?;
+    until(&listed, "a change after the list", |reader| {
+        value_of(reader, &live.key("object-00001")).as_deref() == Some("2")
+    })
+    .await?;
+    assert_eq!(listing.watches()[0].restarts, 2, "a stream that was given up, a list, a watch");
+    live.equals_server(&listed).await?;
+    drop((listing, listed));
 
     let no_streaming = Answer::new(422, "Invalid", "sendInitialEvents is forbidden");
     live.proxy.add(Fault::on(live.watches()).first().then(no_streaming));

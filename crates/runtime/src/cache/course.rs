@@ -3,9 +3,13 @@
 //! ```text
 //!            end bookmark, last page                 server closes, connection cut
 //!   List ─────────────────────────────► Watch(rv) ─────────────────────────────────► Watch(rv)
-//!    ▲  └─ no end bookmark: paged list      │
+//!    ▲  └─ many objects: in one piece;      │
+//!    │     no end: page by page             │
 //!    └──────────────────────────────────────┘  410, silent twice, a view was added, history went backwards
 //! ```
+//!
+//! A list is streamed first: list and watch are one request then, and most watches are of few objects. Of many, the server streams only half as
+//! fast as it writes them in one piece (a third, of metadata alone: W1 of the benchmarks), so that a stream which proves long is given up for that.
 //!
 //! Promises: a position once gained is kept until the server refuses it or it proves dead; what repeats without any
 //! progress waits longer each time; a kind that is missing or forbidden is asked for slowly, for ever.
@@ -23,6 +27,8 @@ const PATIENCE: u32 = 3;
 pub(crate) enum Step {
     /// Watch with initial events: the list comes as a stream, and the same stream goes on as the watch.
     StreamList,
+    /// List in one piece, then watch.
+    WholeList,
     /// List page by page, then watch.
     PagedList,
     /// Watch from where we are.
@@ -63,8 +69,8 @@ pub(crate) enum Refusal {
 /// How a list or watch ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// The last page came.
-    Paged(ResourceVersion),
+    /// A list came to its end, by which it is at this version.
+    Listed(ResourceVersion),
     /// The server ended the stream in good order, as it does every few minutes; `early`: within seconds.
     Closed {
         early: bool,
@@ -73,8 +79,10 @@ pub(crate) enum Outcome {
     Cut,
     /// Nothing came for so long that the connection must be dead.
     Silent,
-    /// A streamed list did not end within its deadline.
-    NoEndBookmark,
+    /// A streamed list turned out to be of many objects.
+    Many,
+    /// A list that is not paged did not end within its deadline.
+    NoEnd,
     Refused(Refusal),
     /// A reader with a new shape came: it needs a list.
     ViewsChanged,
@@ -103,11 +111,18 @@ impl Standing {
     }
 }
 
+/// How objects are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Streamed,
+    Whole,
+    Paged,
+}
+
 /// The way of one watch.
 #[derive(Debug)]
 pub(crate) struct Course {
-    /// The server cannot stream lists of this kind.
-    paged: bool,
+    way: Way,
     position: Option<ResourceVersion>,
     /// Failures since the last progress.
     failures: u32,
@@ -121,20 +136,22 @@ pub(crate) struct Course {
 
 impl Course {
     pub(crate) fn new(paged: bool) -> Self {
-        Self { paged, position: None, failures: 0, refusals: 0, progressed: false, silent: 0 }
+        let way = if paged { Way::Paged } else { Way::Streamed };
+        Self { way, position: None, failures: 0, refusals: 0, progressed: false, silent: 0 }
     }
 
     /// Whether lists are paged, by choice or by experience.
     pub(crate) fn is_paged(&self) -> bool {
-        self.paged
+        self.way == Way::Paged
     }
 
     /// What to do now.
     pub(crate) fn step(&self) -> Step {
-        match &self.position {
-            Some(position) => Step::Watch(position.clone()),
-            None if self.paged => Step::PagedList,
-            None => Step::StreamList,
+        match (&self.position, self.way) {
+            (Some(position), _) => Step::Watch(position.clone()),
+            (None, Way::Streamed) => Step::StreamList,
+            (None, Way::Whole) => Step::WholeList,
+            (None, Way::Paged) => Step::PagedList,
         }
     }
 
@@ -158,7 +175,7 @@ impl Course {
     /// Something ended: how long to pause before the next [`step`](Self::step), and what to tell readers.
     pub(crate) fn ended(&mut self, outcome: &Outcome) -> (Pause, Option<Standing>) {
         match outcome {
-            Outcome::Paged(version) => {
+            Outcome::Listed(version) => {
                 self.progressed(version);
                 (Pause::None, Some(Standing::Synced))
             }
@@ -173,12 +190,16 @@ impl Course {
                 }
                 if self.silent > PATIENCE { self.failed() } else { (Pause::None, None) }
             }
-            Outcome::Refused(Refusal::Invalid) if self.paged || self.position.is_some() => {
+            Outcome::Refused(Refusal::Invalid) if self.is_paged() || self.position.is_some() => {
                 self.position = None;
                 self.failed()
             }
-            Outcome::NoEndBookmark | Outcome::Refused(Refusal::Invalid) => {
-                self.paged = true;
+            Outcome::Many => {
+                self.way = Way::Whole;
+                (Pause::None, None)
+            }
+            Outcome::NoEnd | Outcome::Refused(Refusal::Invalid) => {
+                self.way = Way::Paged;
                 (Pause::None, None)
             }
             Outcome::Refused(Refusal::Expired | Refusal::FromTheFuture) => {
@@ -228,10 +249,12 @@ pub struct WatchTiming {
     pub session: (Duration, Duration),
     /// Nothing for so long on a watch that had bookmarks (about one a minute): it is dead.
     pub idle: Duration,
-    /// Nothing for so long while a list is streamed: this server will not end it.
+    /// Nothing for so long in the middle of a list that is not paged: this server will not end it.
     pub list_idle: Duration,
-    /// A streamed list that takes longer than this is done by pages instead.
+    /// A list that takes longer than this is done by pages instead.
     pub list_total: Duration,
+    /// A streamed list of more objects than this is done in one piece instead, which is twice as fast and costs a request more.
+    pub streamed: usize,
     /// How long a request may take to be answered at all, and a page to come.
     pub answer: Duration,
     /// Objects per page of a paged list.
@@ -247,6 +270,7 @@ impl Default for WatchTiming {
             idle: Duration::from_secs(150),
             list_idle: Duration::from_secs(15),
             list_total: Duration::from_mins(5),
+            streamed: 1_000,
             answer: Duration::from_secs(30),
             page: 500,
         }
@@ -319,7 +343,8 @@ mod tests {
         for (outcome, step, pause, standing) in [
             (Outcome::Closed { early: true }, Step::StreamList, Pause::Backoff(1), None),
             (Outcome::Cut, Step::StreamList, Pause::Backoff(1), None),
-            (Outcome::NoEndBookmark, Step::PagedList, Pause::None, None),
+            (Outcome::Many, Step::WholeList, Pause::None, None),
+            (Outcome::NoEnd, Step::PagedList, Pause::None, None),
             (Outcome::Refused(Refusal::Invalid), Step::PagedList, Pause::None, None),
             (Outcome::Refused(Refusal::Missing), Step::StreamList, Pause::Slow(1), Some(Standing::Missing)),
             (
@@ -328,7 +353,7 @@ mod tests {
                 Pause::Slow(1),
                 Some(Standing::Forbidden),
             ),
-            (Outcome::Paged(version(4)), Step::Watch(version(4)), Pause::None, Some(Standing::Synced)),
+            (Outcome::Listed(version(4)), Step::Watch(version(4)), Pause::None, Some(Standing::Synced)),
         ] {
             let mut course = Course::new(false);
             course.opened();
@@ -383,11 +408,26 @@ mod tests {
     #[test]
     fn pages_are_remembered() {
         let mut course = Course::new(false);
-        course.ended(&Outcome::NoEndBookmark);
-        course.ended(&Outcome::Paged(version(3)));
+        course.ended(&Outcome::NoEnd);
+        course.ended(&Outcome::Listed(version(3)));
         course.ended(&Outcome::Refused(Refusal::Expired));
         assert_eq!(course.step(), Step::PagedList);
         assert!(course.is_paged());
+    }
+
+    #[test]
+    fn many_are_listed_in_one_piece_from_then_on_and_by_pages_if_that_does_not_end() {
+        let mut course = Course::new(false);
+        course.opened();
+        course.ended(&Outcome::Many);
+        course.ended(&Outcome::Cut);
+        assert_eq!(course.step(), Step::WholeList);
+        course.ended(&Outcome::Listed(version(3)));
+        course.ended(&Outcome::Refused(Refusal::Expired));
+        assert_eq!(course.step(), Step::WholeList);
+        assert!(!course.is_paged());
+        course.ended(&Outcome::NoEnd);
+        assert_eq!(course.step(), Step::PagedList);
     }
 
     #[test]

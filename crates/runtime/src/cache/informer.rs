@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use super::course::{Course, Outcome, Refusal, Standing, Step, WatchTiming};
 use super::registry::Watch;
 use super::view::{AnyView, Undecodable};
-use super::wire::{Event, Lines, Malformed, Page};
+use super::wire::{Event, Items, Lines, ListMeta, Malformed};
 use super::{Problem, RbacRule, SyncState};
 use crate::client::{Client, Failure, encode, retry_after, root_cause, selectors_query};
 use crate::jitter;
@@ -66,7 +66,7 @@ impl From<Outcome> for Ended {
 
 impl From<Malformed> for Ended {
     fn from(_: Malformed) -> Self {
-        Self { outcome: Outcome::Cut, message: "what came is no watch stream".to_owned() }
+        Self { outcome: Outcome::Cut, message: "what came is neither a list nor a watch stream".to_owned() }
     }
 }
 
@@ -124,7 +124,8 @@ impl Informer {
         drop(alive);
         let work = async {
             let ended = match course.step() {
-                Step::PagedList => self.list(&views, whole).await,
+                Step::WholeList => self.list(&views, whole, None).await,
+                Step::PagedList => self.list(&views, whole, Some(self.timing.page)).await,
                 Step::StreamList => self.stream(course, &views, None, whole).await,
                 Step::Watch(from) => self.stream(course, &views, Some(from), whole).await,
             };
@@ -137,36 +138,48 @@ impl Informer {
         }
     }
 
-    /// A paged list.
-    async fn list(&self, views: &Views, whole: bool) -> Result<Ended, Ended> {
+    /// A list: in one piece, or of so many objects at a time.
+    async fn list(&self, views: &Views, whole: bool, page: Option<u32>) -> Result<Ended, Ended> {
         for view in alive(views) {
             view.begin_list();
         }
         let mut next = String::new();
         loop {
-            let mut query = format!("limit={}", self.timing.page);
+            // No limit is written as 0.
+            let mut query = format!("limit={}", page.unwrap_or(0));
             if !next.is_empty() {
                 query.push_str("&continue=");
                 query.push_str(&encode(&next));
             }
             let answer = self.send(&query, if whole { OBJECT } else { METADATA_LIST }).await?;
-            let body = tokio::time::timeout(self.timing.answer, answer.into_body().collect()).await;
-            let body = match body {
-                Ok(Ok(body)) => body.to_bytes(),
-                Ok(Err(error)) => return Err(cut(&error)),
-                Err(_) => return Err(Outcome::Silent.into()),
-            };
-            let page: Page<'_> = serde_json::from_slice(&body).map_err(|_| Malformed)?;
-            self.watch.stats().heard();
-            for item in &page.items {
-                self.listed(views, item.get().as_bytes());
-            }
-            if page.metadata.continue_token.is_empty() {
-                let version = page.metadata.resource_version;
+            let ListMeta { resource_version: version, continue_token } =
+                self.read_list(answer.into_body(), views, page.is_some()).await?;
+            if continue_token.is_empty() {
                 self.end_list(views, &version)?;
-                return Ok(Outcome::Paged(version).into());
+                return Ok(Outcome::Listed(version).into());
             }
-            next = page.metadata.continue_token;
+            next = continue_token;
+        }
+    }
+
+    /// Reads a list as it comes: one of many objects is never in memory as a whole.
+    async fn read_list(&self, mut body: Body, views: &Views, paged: bool) -> Result<ListMeta, Ended> {
+        let timing = &self.timing;
+        let (total, idle) =
+            if paged { (timing.answer, timing.answer) } else { (timing.list_total, timing.list_idle) };
+        let by = Instant::now() + total;
+        let mut items = Items::default();
+        loop {
+            let deadline = by.min(Instant::now() + idle);
+            let chunk = match tokio::time::timeout_at(deadline, body.frame()).await {
+                Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+                Ok(Some(Err(error))) => return Err(cut(&error)),
+                Ok(None) => return Ok(items.end()?),
+                Err(_) if paged => return Err(Outcome::Silent.into()),
+                Err(_) => return Err(Outcome::NoEnd.into()),
+            };
+            self.watch.stats().heard();
+            items.feed(&chunk, |object| self.listed(views, object))?;
         }
     }
 
@@ -193,7 +206,7 @@ impl Informer {
         if let Some(standing) = course.opened() {
             self.stand(&standing, "");
         }
-        let mut reading = Reading { informer: self, course, views, listing: from.is_none() };
+        let mut reading = Reading { informer: self, course, views, listing: from.is_none(), listed: 0 };
         if reading.listing {
             alive(views).for_each(|view| view.begin_list());
         }
@@ -218,7 +231,7 @@ impl Informer {
                 Ok(None) => {
                     return Ok(Outcome::Closed { early: opened.elapsed() < EARLY }.into());
                 }
-                Err(_) if reading.listing => return Err(Outcome::NoEndBookmark.into()),
+                Err(_) if reading.listing => return Err(Outcome::NoEnd.into()),
                 Err(_) => return Err(Outcome::Silent.into()),
             };
             lines.feed(chunk, |line| reading.line(line))?;
@@ -335,13 +348,21 @@ struct Reading<'a> {
     views: &'a Views,
     /// The initial events have not ended.
     listing: bool,
+    /// How many they are so far.
+    listed: usize,
 }
 
 impl Reading<'_> {
     fn line(&mut self, line: &[u8]) -> Result<(), Ended> {
         self.informer.watch.stats().heard();
         match Event::parse(line)? {
-            Event::Applied(object) if self.listing => self.informer.listed(self.views, object),
+            Event::Applied(object) if self.listing => {
+                self.informer.listed(self.views, object);
+                self.listed += 1;
+                if self.listed > self.informer.timing.streamed {
+                    return Err(Outcome::Many.into());
+                }
+            }
             Event::Applied(object) => self.applied(object),
             Event::Deleted(object) => {
                 let meta = metadata(object).ok_or(Malformed)?;

@@ -1,4 +1,4 @@
-//! The bytes of a watch: lines, and the event in each.
+//! The bytes of a watch: lines, and the event in each; and those of a list: the objects in it.
 //!
 //! Promises: an object's bytes are not copied and not scanned before its shape decodes them.
 //! Does not: decode objects.
@@ -143,25 +143,172 @@ struct BookmarkAnnotations<'a> {
     initial_events_end: Option<&'a str>,
 }
 
-/// One page of a list, its objects still as bytes.
-#[derive(Deserialize)]
-pub(crate) struct Page<'a> {
-    pub(crate) metadata: PageMeta,
-    #[serde(borrow, default, deserialize_with = "items")]
-    pub(crate) items: Vec<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-pub(crate) struct PageMeta {
+/// What a list says of itself.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct ListMeta {
     #[serde(rename = "resourceVersion", default)]
     pub(crate) resource_version: ResourceVersion,
+    /// Where the next page begins, if there is one.
     #[serde(rename = "continue", default)]
     pub(crate) continue_token: String,
 }
 
-/// An empty list may be written as `null`.
-fn items<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<&'de RawValue>, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+/// Cuts a list into its objects while it comes. Its own fields may stand before or after them: a server sorts those of custom resources.
+#[derive(Default)]
+pub(crate) struct Items {
+    /// What has come and is not done with: part of a value.
+    partial: Vec<u8>,
+    value: Value,
+    place: Place,
+    metadata: Option<ListMeta>,
+}
+
+/// Where in a list the next byte is.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Place {
+    /// Before everything.
+    #[default]
+    Before,
+    /// A name may come.
+    Name,
+    /// A name has come.
+    Colon(Field),
+    /// What belongs to a name comes.
+    Field(Field),
+    /// Another field may come.
+    AfterField,
+    /// An object may come.
+    Item,
+    /// Another object may come.
+    AfterItem,
+    /// After everything.
+    After,
+}
+
+/// A field of a list.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Items,
+    Metadata,
+    Other,
+}
+
+impl Items {
+    /// Calls `item` for each object that `chunk` completes.
+    pub(crate) fn feed(&mut self, chunk: &[u8], mut item: impl FnMut(&[u8])) -> Result<(), Malformed> {
+        let mut bytes = std::mem::take(&mut self.partial);
+        bytes.extend_from_slice(chunk);
+        let mut at = 0;
+        while let Some(byte) = bytes.get(at) {
+            if !self.value.is_begun() && byte.is_ascii_whitespace() {
+                at += 1;
+                continue;
+            }
+            let next = match (self.place, byte) {
+                (Place::Before, b'{') | (Place::AfterField, b',') => Place::Name,
+                (Place::Name | Place::AfterField, b'}') => Place::After,
+                (Place::Colon(field), b':') => Place::Field(field),
+                (Place::Field(Field::Items), b'[') | (Place::AfterItem, b',') => Place::Item,
+                (Place::Item | Place::AfterItem, b']') => Place::AfterField,
+                (Place::Name | Place::Field(_) | Place::Item, _) => {
+                    let Some(length) = self.value.length(&bytes[at..])? else { break };
+                    let value = &bytes[at..at + length];
+                    at += length;
+                    self.place = self.take(value, &mut item)?;
+                    continue;
+                }
+                _ => return Err(Malformed),
+            };
+            (self.place, at) = (next, at + 1);
+        }
+        bytes.drain(..at);
+        if bytes.len() > LONGEST_LINE {
+            return Err(Malformed);
+        }
+        self.partial = bytes;
+        Ok(())
+    }
+
+    /// Takes a whole value; what comes after it.
+    fn take(&mut self, value: &[u8], item: &mut impl FnMut(&[u8])) -> Result<Place, Malformed> {
+        Ok(match self.place {
+            Place::Name => Place::Colon(match value {
+                br#""items""# => Field::Items,
+                br#""metadata""# => Field::Metadata,
+                _ => Field::Other,
+            }),
+            Place::Item => {
+                item(value);
+                Place::AfterItem
+            }
+            Place::Field(Field::Metadata) => {
+                self.metadata = Some(serde_json::from_slice(value).map_err(|_| Malformed)?);
+                Place::AfterField
+            }
+            // An empty list may be written as `null`.
+            Place::Field(Field::Items) if value != b"null" => return Err(Malformed),
+            _ => Place::AfterField,
+        })
+    }
+
+    /// What the list says of itself, if it came to its end.
+    pub(crate) fn end(self) -> Result<ListMeta, Malformed> {
+        if self.place == Place::After { self.metadata.ok_or(Malformed) } else { Err(Malformed) }
+    }
+}
+
+/// How far a value of JSON was looked at: only for its end, whoever decodes it sees whether it is right.
+#[derive(Default)]
+struct Value {
+    seen: usize,
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+}
+
+impl Value {
+    fn is_begun(&self) -> bool {
+        self.seen > 0
+    }
+
+    /// The length of the value that `bytes` begin with, once all of it is there. Goes on where it was, with the same bytes and more.
+    fn length(&mut self, bytes: &[u8]) -> Result<Option<usize>, Malformed> {
+        while let Some(byte) = bytes.get(self.seen) {
+            let end = match byte {
+                _ if self.escaped => {
+                    self.escaped = false;
+                    None
+                }
+                b'\\' if self.in_string => {
+                    self.escaped = true;
+                    None
+                }
+                b'"' => {
+                    self.in_string = !self.in_string;
+                    (!self.in_string && self.depth == 0).then_some(self.seen + 1)
+                }
+                _ if self.in_string => None,
+                b'{' | b'[' => {
+                    self.depth += 1;
+                    None
+                }
+                // A number or a word has no end of its own.
+                b'}' | b']' | b',' if self.depth == 0 => Some(self.seen),
+                b'}' | b']' => {
+                    self.depth -= 1;
+                    (self.depth == 0).then_some(self.seen + 1)
+                }
+                byte if self.depth == 0 && byte.is_ascii_whitespace() => Some(self.seen),
+                _ => None,
+            };
+            if let Some(length) = end {
+                *self = Self::default();
+                return if length > 0 { Ok(Some(length)) } else { Err(Malformed) };
+            }
+            self.seen += 1;
+        }
+        Ok(None)
+    }
 }
 
 #[cfg(test)]
@@ -249,10 +396,84 @@ mod tests {
         }
     }
 
+    fn items_of(chunks: &[&[u8]]) -> Result<(Vec<String>, ListMeta), Malformed> {
+        let (mut items, mut found) = (Items::default(), Vec::new());
+        for chunk in chunks {
+            items.feed(chunk, |item| found.push(String::from_utf8(item.to_vec()).unwrap()))?;
+        }
+        Ok((found, items.end()?))
+    }
+
+    proptest! {
+        #[test]
+        fn the_objects_of_a_list_are_the_same_however_it_is_cut_and_written(
+            names in prop::collection::vec(r#"[a-z"\\\{\}\[\],: é]{0,9}"#, 0..8),
+            cuts in prop::collection::vec(0_usize..900, 0..8),
+            pretty in any::<bool>(),
+            first in any::<bool>(),
+        ) {
+            let objects: Vec<serde_json::Value> =
+                names.iter().map(|name| serde_json::json!({"metadata": {"name": name}, "spec": [1, [], {}, name]})).collect();
+            let metadata = serde_json::json!({"resourceVersion": "12", "continue": "more"});
+            let written = |value: serde_json::Value| {
+                if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap()
+            };
+            let (of_list, of_items) = (
+                format!(r#""metadata": {}"#, written(metadata)),
+                format!(r#""items": {}"#, written(serde_json::json!(objects))),
+            );
+            let (one, other) = if first { (of_list, of_items) } else { (of_items, of_list) };
+            let text = format!("{{\"apiVersion\":\"v1\",{one},\"n\": 7 ,{other},\"zeal\":true}}\n");
+            let stream = text.as_bytes();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(stream.len())).collect();
+            cuts.sort_unstable();
+            let mut chunks = Vec::new();
+            let mut from = 0;
+            for cut in cuts {
+                chunks.push(&stream[from..cut]);
+                from = cut;
+            }
+            chunks.push(&stream[from..]);
+            let (found, meta) = items_of(&chunks).unwrap();
+            let found: Vec<serde_json::Value> = found.iter().map(|item| serde_json::from_str(item).unwrap()).collect();
+            prop_assert_eq!(found, objects);
+            prop_assert_eq!(meta.resource_version, ResourceVersion::number(12));
+            prop_assert_eq!(meta.continue_token, "more");
+        }
+
+        #[test]
+        fn nothing_that_comes_makes_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = items_of(&[&bytes]);
+        }
+    }
+
     #[test]
-    fn a_page_without_items_is_empty() {
-        let page: Page<'_> =
-            serde_json::from_str(r#"{"metadata":{"resourceVersion":"3"},"items":null}"#).unwrap();
-        assert!(page.items.is_empty() && page.metadata.continue_token.is_empty());
+    fn a_list_without_objects_is_empty() {
+        for list in [
+            r#"{"metadata":{"resourceVersion":"3"},"items":null}"#,
+            r#"{"items":[],"metadata":{"resourceVersion":"3"}}"#,
+            r#"{"metadata":{"resourceVersion":"3"}}"#,
+        ] {
+            let (found, meta) = items_of(&[list.as_bytes()]).unwrap();
+            assert!(found.is_empty() && meta.continue_token.is_empty(), "{list}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_list_or_not_all_of_it_is_refused() {
+        for list in [
+            "",
+            "<html>",
+            "[]",
+            r#"{"items":[]}"#,
+            r#"{"metadata":{},"items":[{}"#,
+            r#"{"metadata":{},"items":[{}]"#,
+            r#"{"metadata":{},"items":{}}"#,
+            r#"{"metadata":{},"items":[,]}"#,
+            r#"{"metadata":{},}{"#,
+            r#"{"metadata" {}}"#,
+        ] {
+            assert_eq!(items_of(&[list.as_bytes()]), Err(Malformed), "{list}");
+        }
     }
 }
