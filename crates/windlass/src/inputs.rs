@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
-use windlass_runtime::cache::{Cache, Origin, Reader, Selection, Shape, Subscription, SyncState};
+use windlass_runtime::cache::{Cache, Cause, Origin, Reader, Selection, Shape, Subscription, SyncState};
 use windlass_runtime::intern::Str;
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::resource::ResourceType;
@@ -137,7 +137,8 @@ impl Inputs {
 
     /// An object as it is now, to be [looked at](Resolved::observed) when the plan is drawn: also one that the plan makes itself, and one
     /// that others make of what the plan makes. Nothing waits for it, neither for the object nor for its kind; the plan is drawn again
-    /// whenever it changes, its status included.
+    /// whenever it changes, its status included. As long as nobody knows whether it is there (it has not been read yet, or may not be), there is no
+    /// plan: what is decided by what is there must not be decided as if nothing were.
     pub fn observe<K: Kind>(&mut self, name: impl AsRef<str>) {
         self.want::<K, Whole<K>>(None, name.as_ref(), Need::Not, Form::Observed);
     }
@@ -395,18 +396,27 @@ impl Registry {
     }
 
     /// Reads all inputs of an owner, following those that are new. Waits for their first lists, within bounds.
-    pub(crate) async fn resolve(&self, owner: &ObjectKey, inputs: Inputs, held: &Held) -> Vec<ResolvedInput> {
+    pub(crate) async fn resolve(
+        &self,
+        owner: &ObjectKey,
+        inputs: Inputs,
+        held: &Held,
+    ) -> Result<Vec<ResolvedInput>, Unknown> {
         let mut resolved = Vec::with_capacity(inputs.wanted.len());
         for wanted in &inputs.wanted {
             let followed = self.follow(owner, &wanted.source, &wanted.open);
             let slot = format!("{} {:?}", wanted.id, wanted.source.form);
             held.0.lock().insert(slot, Arc::clone(&followed));
             let _ = tokio::time::timeout(FIRST_LIST, followed.source.synced()).await;
-            let content = followed.source.get();
-            let given = given(wanted, content.as_deref(), &followed.source.state());
+            let (content, state) = (followed.source.get(), followed.source.state());
+            if wanted.need == Need::Not && content.is_none() {
+                let SourceKey { resource, key, .. } = &wanted.source;
+                known(&format!("{} {}", resource.kind, key.name()), &state)?;
+            }
+            let given = given(wanted, content.as_deref(), &state);
             resolved.push(ResolvedInput { id: wanted.id.clone(), given, content });
         }
-        resolved
+        Ok(resolved)
     }
 
     /// Follows an object that is in the way, or that should be there, so that its owner learns when that changes. Says whether it
@@ -487,6 +497,19 @@ fn send(wake: &mpsc::Sender<ObjectKey>, owner: ObjectKey) {
     {
         let wake = wake.clone();
         runtime.spawn(async move { wake.send(owner).await });
+    }
+}
+
+/// Of something that is [observed](Inputs::observe) nobody knows whether it is there: why.
+pub(crate) struct Unknown(pub(crate) String);
+
+/// Whether it is known that something is not there. What is of no kind is not.
+fn known(id: &str, state: &SyncState) -> Result<(), Unknown> {
+    match state {
+        SyncState::Synced => Ok(()),
+        SyncState::Blocked(problem) if problem.cause == Cause::Missing => Ok(()),
+        SyncState::Blocked(problem) => Err(Unknown(format!("{id} cannot be read: {problem}"))),
+        SyncState::Starting => Err(Unknown(format!("{id} has not been read yet"))),
     }
 }
 

@@ -8,10 +8,10 @@ use std::time::Duration;
 use anyhow::Result;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::PostParams;
 use serde_json::json;
-use windlass::Unified;
+use windlass::{Blueprint, DrawError, Inputs, Kinds, Plan, Resolved, Unified};
 use windlass_testenv::proxy::{Action, Answer, Fault, FaultProxy, Match, Verb};
 use windlass_testenv::{Options, TestEnv, eventually, or_not_run};
 
@@ -246,5 +246,54 @@ async fn a_restart_of_the_api_server_is_survived() -> Result<()> {
     env.restart_api_server().await?;
     corner.until::<Shop>("one", "Ready", "True").await?;
     at_rest(&corner, &operator).await?;
+    operator.stop().await
+}
+
+/// What is there decides what is made.
+struct Watchful;
+
+impl Blueprint for Watchful {
+    type Owner = Bundle;
+    const NAME: &'static str = "watchful.test.windlass.dev";
+    const FINALIZES: bool = false;
+
+    fn kinds(&self, kinds: &mut Kinds) {
+        kinds.owns::<ConfigMap>().requires::<Secret>();
+    }
+
+    fn inputs(&self, _: &Bundle, inputs: &mut Inputs) {
+        inputs.observe::<Secret>("there");
+    }
+
+    fn draw(&self, _: &Bundle, given: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
+        let seen = given.observed::<Secret>("there").is_some();
+        let made = json!({"metadata": {"name": "made"}, "data": {"seen": seen.to_string()}});
+        plan.add(serde_json::from_value::<ConfigMap>(made)?);
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_read_is_not_taken_for_missing() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "unread").await?;
+    let proxy = corner.env.fault_proxy().await?;
+    let there = json!({"metadata": {"name": "there"}});
+    corner.namespace.api::<Secret>().create(&PostParams::default(), &serde_json::from_value(there)?).await?;
+    let unread = Match::verbs([Verb::List, Verb::Watch]).resource("secrets");
+    proxy.add(Fault::on(unread).then(Answer::new(500, "InternalError", "etcd has a cold")));
+    let config = corner.user.config_through(&proxy.url())?;
+    let operator = Operator::with(config, corner.namespace.name(), Unified::of(Watchful))?;
+    operator.ready().await?;
+    let mark = corner.mark()?;
+    let one = Bundle::new("one", BundleSpec::default());
+    corner.namespace.api::<Bundle>().create(&PostParams::default(), &one).await?;
+    let (reason, _) = corner.until_said::<Bundle>("one", "Ready", "False", "Secret there").await?;
+    assert_eq!(reason, "Waiting");
+    proxy.clear();
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    assert_eq!(corner.object("ConfigMap", "made").await?["data"]["seen"], "true");
+    let writes = corner.writes_since(mark)?;
+    let made = writes.iter().filter(|write| write.contains("configmaps made")).count();
+    assert_eq!(made, 1, "it was never made as if nothing were there: {writes:#?}");
     operator.stop().await
 }

@@ -16,7 +16,7 @@ use super::node::{RETRY, Visitor};
 use super::owner::OwnerView;
 use crate::blueprint::Blueprint;
 use crate::error::{DrawError, NodeError, Reason};
-use crate::inputs::{Held, Inputs, Resolved};
+use crate::inputs::{Held, Inputs, Resolved, Unknown};
 use crate::memory::UNEXPLAINED;
 use crate::names::{FINALIZER, ask};
 use crate::plan::{Drawn, Plan, Verb};
@@ -41,6 +41,29 @@ pub(super) struct Drawing {
     /// Every input was there.
     pub(super) whole: bool,
 }
+
+/// Why there is no plan.
+pub(super) enum NoPlan {
+    /// It cannot be drawn.
+    Wrong(DrawError),
+    /// What it is drawn from is not known yet: why.
+    Unknown(String),
+}
+
+impl From<DrawError> for NoPlan {
+    fn from(error: DrawError) -> Self {
+        Self::Wrong(error)
+    }
+}
+
+impl From<Unknown> for NoPlan {
+    fn from(Unknown(why): Unknown) -> Self {
+        Self::Unknown(why)
+    }
+}
+
+/// How long after it was not known what is there it is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 impl<B: Blueprint> Machine<B> {
     pub(super) async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
@@ -84,7 +107,10 @@ impl<B: Blueprint> Machine<B> {
         self.hold(full).await?;
         let drawing = match self.draw(full.object(), owner, held).await {
             Ok(drawing) => drawing,
-            Err(error) => {
+            Err(NoPlan::Unknown(why)) => {
+                return self.wait_for_knowledge(full, owner, Verdict::waiting(why)).await;
+            }
+            Err(NoPlan::Wrong(error)) => {
                 let verdict = Verdict::stopped(Reason::DrawFailed, error.to_string());
                 let own = self.own_status(full.object(), owner, None, &verdict);
                 self.tell(owner, &verdict, false, owner.generated(), own).await?;
@@ -112,22 +138,37 @@ impl<B: Blueprint> Machine<B> {
         Ok(hold_back.map_or(outcome, |wait| soonest(outcome, wait)))
     }
 
+    /// Says that there is no plan yet, and looks again: nobody tells when a first list has ended and the object is not in it.
+    pub(super) async fn wait_for_knowledge(
+        &self,
+        full: &Full<B::Owner>,
+        owner: &OwnerView,
+        verdict: Verdict,
+    ) -> Result<Outcome, Error> {
+        if let Some(wait) = self.hold_back(owner, &verdict) {
+            return Ok(Outcome::After(wait));
+        }
+        let own = self.own_status(full.object(), owner, None, &verdict);
+        self.tell(owner, &verdict, false, owner.generated(), own).await?;
+        Ok(Outcome::After(LOOK_AGAIN))
+    }
+
     /// The plan of an owner. Pure but for reading the inputs.
     pub(super) async fn draw(
         &self,
         object: &B::Owner,
         owner: &OwnerView,
         held: &Held,
-    ) -> Result<Drawing, DrawError> {
+    ) -> Result<Drawing, NoPlan> {
         let mut inputs = Inputs::new(owner.namespace());
         self.blueprint.inputs(object, &mut inputs);
         self.are_declared(&inputs)?;
-        let mut resolved = self.registry.resolve(&owner.key, inputs, held).await;
+        let mut resolved = self.registry.resolve(&owner.key, inputs, held).await?;
         let mut further = Inputs::new(owner.namespace());
         let so_far = Resolved::place(resolved.clone(), owner.namespace(), &mut Plan::new(owner.namespace()));
         self.blueprint.further_inputs(object, &so_far, &mut further);
         self.are_declared(&further)?;
-        resolved.extend(self.registry.resolve(&owner.key, further, held).await);
+        resolved.extend(self.registry.resolve(&owner.key, further, held).await?);
         let mut plan = Plan::new(owner.namespace());
         let given = Resolved::place(resolved, owner.namespace(), &mut plan);
         self.blueprint.draw(object, &given, &mut plan)?;

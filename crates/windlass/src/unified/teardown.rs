@@ -10,7 +10,7 @@ use windlass_runtime::object::finalizers;
 use super::builder::Machine;
 use super::node::{Visited, being_deleted};
 use super::owner::OwnerView;
-use super::reconcile::{Told, outcome_of, soonest};
+use super::reconcile::{NoPlan, Told, outcome_of, soonest};
 use crate::blueprint::Blueprint;
 use crate::error::Reason;
 use crate::inputs::{Given, Held};
@@ -34,7 +34,11 @@ impl<B: Blueprint> Machine<B> {
         }
         let drawing = match self.draw(full.object(), owner, held).await {
             Ok(drawing) => drawing,
-            Err(error) => {
+            Err(NoPlan::Unknown(why)) => {
+                let verdict = Verdict::going(format!("deleting: {why}"));
+                return self.wait_for_knowledge(full, owner, verdict).await;
+            }
+            Err(NoPlan::Wrong(error)) => {
                 let said = format!(
                     "deleting, but the plan cannot be drawn: {error}. Mend that; or, if nothing outside of the cluster has to be \
                      undone, take the finalizer {FINALIZER} away"
