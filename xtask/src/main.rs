@@ -2,16 +2,19 @@
 
 mod dependencies;
 mod docs;
+mod static_binary;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let chore = std::env::args().nth(1);
+    let mut words = std::env::args().skip(1);
+    let chore = words.next();
     let result = match chore.as_deref() {
         Some("dependencies") => dependencies::check(),
         Some("docs") => docs::check(),
-        _ => Err(vec!["usage: cargo run -p xtask -- dependencies|docs".to_owned()]),
+        Some("static") => static_binary::build(words.next()),
+        _ => Err(vec!["usage: cargo run -p xtask -- dependencies|docs|static <package>".to_owned()]),
     };
     match result {
         Ok(summary) => {
