@@ -217,19 +217,29 @@ fn in_the_foreground(
     windlass: &Windlass,
     example: &str,
 ) -> (Child, BufReader<std::process::ChildStdout>, Value) {
+    let (child, lines, ready, _) = in_the_foreground_step_by_step(windlass, example);
+    (child, lines, ready)
+}
+
+/// The same, with all that was said until then.
+fn in_the_foreground_step_by_step(
+    windlass: &Windlass,
+    example: &str,
+) -> (Child, BufReader<std::process::ChildStdout>, Value, Vec<String>) {
     let mut child = windlass
         .command(&["up", "--output", "json", "--example", example])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap());
-    let mut line = String::new();
+    let (mut line, mut steps) = (String::new(), Vec::new());
     while lines.read_line(&mut line).unwrap() > 0 {
         let event: Value = serde_json::from_str(&line).unwrap();
         if event["event"] == "ready" {
-            return (child, lines, event);
+            return (child, lines, event, steps);
         }
         assert!(matches!(event["event"].as_str(), Some("step" | "building")), "{event}");
+        steps.extend(event["message"].as_str().map(str::to_owned));
         line.clear();
     }
     panic!("it ended with {:?}", child.wait());
@@ -318,7 +328,19 @@ fn up_runs_a_whole_game_that_heals_when_something_is_broken() {
 #[test]
 fn up_runs_a_whole_harbor_that_says_healthy_and_keeps_its_data() {
     let windlass = Windlass::new();
-    let (mut child, _lines, ready) = in_the_foreground(&windlass, "harbor");
+    let (mut child, _lines, ready, steps) = in_the_foreground_step_by_step(&windlass, "harbor");
+    // Node by node.
+    let place = |node: &str| {
+        let found = steps.iter().position(|step| step.trim() == format!("{node}: ready"));
+        found.unwrap_or_else(|| panic!("{node} is not said to be ready: {steps:#?}"))
+    };
+    for server in ["StatefulSet sample-database", "StatefulSet sample-redis"] {
+        assert!(place(server) < place("Harbor sample-harbor"), "{server}: {steps:#?}");
+    }
+    for node in ["Core sample-harbor-harbor", "Deployment sample-harbor-harbor-core", "HarborCluster sample"]
+    {
+        place(node);
+    }
     let status = kubectl(&ready, &["get", "harborcluster", "sample", "-o", "jsonpath={.status.status}"]);
     assert_eq!(stdout(&status), "healthy", "{}", stderr(&status));
     let of_core = ["get", "deployment", "sample-harbor-harbor-core", "-o", "jsonpath={.metadata.uid}"];
