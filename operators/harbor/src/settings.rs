@@ -45,6 +45,10 @@ const WITHOUT_EFFECT: [&str; 11] = [
     "notary-migration-github-source",
 ];
 
+/// Controllers of the predecessor that this operator does not have: whether they run is not its business.
+const NOT_HERE: [&str; 5] =
+    ["harborconfiguration", "harborproject", "harborserverconfiguration", "namespace", "pullsecretbinding"];
+
 /// How the operator is configured.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HarborSettings {
@@ -70,9 +74,9 @@ pub struct HarborSettings {
     pub internal_certificate_duration: Duration,
     /// `notary-signer-certificate-authority-duration`.
     pub notary_authority_duration: Duration,
-    /// `notary-server-certificate-duration` and `notary-server-certificate-algorithm`.
+    /// `notaryserver-certificate-duration` and `notaryserver-certificate-algorithm`.
     pub notary_server: CertificateSettings,
-    /// `notary-signer-certificate-duration` and `notary-signer-certificate-algorithm`.
+    /// `notarysigner-certificate-duration` and `notarysigner-certificate-algorithm`.
     pub notary_signer: CertificateSettings,
     /// `postgresql-max-connections`: of databases that Zalando's operator runs, and of built-in ones.
     pub postgresql_max_connections: u32,
@@ -221,10 +225,10 @@ impl HarborSettings {
             "internal-tls-certificate-authority-duration" => self.internal_authority_duration = time()?,
             "internal-tls-duration" => self.internal_certificate_duration = time()?,
             "notary-signer-certificate-authority-duration" => self.notary_authority_duration = time()?,
-            "notary-server-certificate-duration" => self.notary_server.duration = time()?,
-            "notary-signer-certificate-duration" => self.notary_signer.duration = time()?,
-            "notary-server-certificate-algorithm" => self.notary_server.algorithm = algorithm()?,
-            "notary-signer-certificate-algorithm" => self.notary_signer.algorithm = algorithm()?,
+            "notaryserver-certificate-duration" => self.notary_server.duration = time()?,
+            "notarysigner-certificate-duration" => self.notary_signer.duration = time()?,
+            "notaryserver-certificate-algorithm" => self.notary_server.algorithm = algorithm()?,
+            "notarysigner-certificate-algorithm" => self.notary_signer.algorithm = algorithm()?,
             "postgresql-max-connections" => self.postgresql_max_connections = count()?,
             "image-source-repository" => self.image_repository = text(),
             "image-source-tag-suffix" => self.image_tag_suffix = text(),
@@ -236,9 +240,14 @@ impl HarborSettings {
             }
             _ if WITHOUT_EFFECT.contains(&key) => drop(self.ignored.insert(key.to_owned())),
             _ => {
-                let controller = |suffix| key.strip_suffix(suffix).filter(|word| CONTROLLERS.contains(word));
-                let (off, word) = match (controller("-controller-disabled"), controller("-webhook-disabled"))
-                {
+                let (run, judge) =
+                    (key.strip_suffix("-controller-disabled"), key.strip_suffix("-webhook-disabled"));
+                if run.or(judge).is_some_and(|word| NOT_HERE.contains(&word)) {
+                    self.ignored.insert(key.to_owned());
+                    return Ok(());
+                }
+                let ours = |word: &&str| CONTROLLERS.contains(word);
+                let (off, word) = match (run.filter(ours), judge.filter(ours)) {
                     (Some(word), _) => (&mut self.disabled, word),
                     (None, Some(word)) => (&mut self.unjudged, word),
                     (None, None) => return Err(WrongSetting::Unknown(key.to_owned())),
@@ -294,10 +303,10 @@ mod tests {
             ("internal-tls-certificate-authority-duration", "1h"),
             ("INTERNAL_TLS_DURATION", "1.5h"),
             ("notary-signer-certificate-authority-duration", "1h"),
-            ("notary-server-certificate-duration", "1h"),
-            ("notary-signer-certificate-duration", "1h"),
-            ("notary-server-certificate-algorithm", "RSA"),
-            ("notary-signer-certificate-algorithm", "ed25519"),
+            ("notaryserver-certificate-duration", "1h"),
+            ("notarysigner-certificate-duration", "1h"),
+            ("notaryserver-certificate-algorithm", "RSA"),
+            ("notarysigner-certificate-algorithm", "ed25519"),
             ("postgresql-max-connections", "10"),
             ("IMAGE_SOURCE_REPOSITORY", "r"),
             ("IMAGE_SOURCE_TAG_SUFFIX", "-s"),
@@ -318,7 +327,7 @@ mod tests {
             ("internal-tls-duration", "soon"),
             ("postgresql-max-connections", "-7"),
             ("postgres-secrets-template", "fixed"),
-            ("notary-server-certificate-algorithm", "rot13"),
+            ("notaryserver-certificate-algorithm", "rot13"),
             ("controllers", "harbor,kore"),
         ] {
             let error = set(key, value).unwrap_err().to_string();
@@ -333,6 +342,11 @@ mod tests {
         let settings = HarborSettings::default();
         let settings = settings.with([("watch-children", "true"), ("jaeger", "{}")]).unwrap();
         assert_eq!(settings.ignored.into_iter().collect::<Vec<_>>(), ["jaeger", "watch-children"]);
+        let settings = set("pullsecretbinding-controller-disabled", "true").unwrap();
+        assert_eq!(
+            settings.ignored.into_iter().collect::<Vec<_>>(),
+            ["pullsecretbinding-controller-disabled"]
+        );
     }
 
     #[test]
