@@ -81,7 +81,7 @@ impl<'a> Site<'a> {
     ) -> Image {
         let source = self.common().image_source.clone().unwrap_or_default();
         let repository = source.repository.as_deref().or(self.settings.image_repository.as_deref());
-        let suffix = source.tag_suffix.as_deref().or(self.settings.image_tag_suffix.as_deref());
+        let suffix = self.tag_suffix();
         let own = !given.image_pull_secrets.is_empty();
         Image {
             reference: given.image.clone().unwrap_or_else(|| usual(repository, suffix)),
@@ -89,11 +89,78 @@ impl<'a> Site<'a> {
             secrets: if own { given.image_pull_secrets.clone() } else { source.image_pull_secrets },
         }
     }
+
+    /// The image of something that may run already. Then it stays in the version that it has, unless the spec says another image or it is
+    /// to come from elsewhere: another version restarts it, and an older one may not read what it has written.
+    pub fn image_that_runs(
+        &self,
+        given: &ImageSpec,
+        there: Option<&str>,
+        usual: impl FnOnce(Option<&str>, Option<&str>) -> String,
+    ) -> Image {
+        let mut image = self.image(given, usual);
+        let suffix = self.tag_suffix().unwrap_or_default();
+        let is_same = |there: &str| unversioned(there) == unversioned(&image.reference);
+        let stays = |there: &&str| given.image.is_none() && is_same(there) && there.ends_with(suffix);
+        if let Some(there) = there.filter(stays) {
+            there.clone_into(&mut image.reference);
+        }
+        image
+    }
+
+    fn tag_suffix(&self) -> Option<&'a str> {
+        let source = self.common().image_source.as_ref().and_then(|source| source.tag_suffix.as_deref());
+        source.or(self.settings.image_tag_suffix.as_deref())
+    }
+}
+
+/// An image without its version.
+fn unversioned(image: &str) -> &str {
+    // Before the last slash, a colon is that of a port.
+    let name = image.rfind('/').map_or(0, |slash| slash + 1);
+    let end = image[name..].find([':', '@']).map_or(image.len(), |version| name + version);
+    &image[..end]
 }
 
 impl Image {
     /// The Secrets as a field of a pod; nothing if there are none.
     pub fn secrets(&self) -> Value {
         if self.secrets.is_empty() { Value::Null } else { json!(self.secrets) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::blueprint::samples::delegated;
+
+    #[test]
+    fn what_runs_stays_in_its_version_as_long_as_it_comes_from_where_it_should() {
+        let image = |settings: &HarborSettings, given: &ImageSpec, there: Option<&str>| {
+            let cluster = delegated();
+            let usual = |repository: Option<&str>, suffix: Option<&str>| {
+                let (repository, suffix) = (repository.unwrap_or("minio"), suffix.unwrap_or_default());
+                format!("{repository}/minio:3{suffix}")
+            };
+            Site::of(&cluster, settings).image_that_runs(given, there, usual).reference
+        };
+        let (settings, unsaid) = (HarborSettings::default(), ImageSpec::default());
+        assert_eq!(image(&settings, &unsaid, None), "minio/minio:3");
+        for there in ["minio/minio:2", "minio/minio:4", "minio/minio@sha256:0a", "minio/minio"] {
+            assert_eq!(image(&settings, &unsaid, Some(there)), there);
+        }
+        assert_eq!(image(&settings, &unsaid, Some("mirror.example:5000/minio:2")), "minio/minio:3");
+        let said = ImageSpec { image: Some("minio/minio:1".into()), ..ImageSpec::default() };
+        assert_eq!(image(&settings, &said, Some("minio/minio:2")), "minio/minio:1");
+        let mirrored = HarborSettings {
+            image_repository: Some("mirror.example:5000".into()),
+            image_tag_suffix: Some("-fips".into()),
+            ..HarborSettings::default()
+        };
+        assert_eq!(image(&mirrored, &unsaid, Some("minio/minio:2")), "mirror.example:5000/minio:3-fips");
+        let there = "mirror.example:5000/minio:2-fips";
+        assert_eq!(image(&mirrored, &unsaid, Some(there)), there);
+        let without = Some("mirror.example:5000/minio:2");
+        assert_eq!(image(&mirrored, &unsaid, without), "mirror.example:5000/minio:3-fips");
     }
 }

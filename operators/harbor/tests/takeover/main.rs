@@ -25,13 +25,14 @@ use harbor_operator::api::{
 use harbor_operator::harbor::certmanager::{Certificate, Issuer};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service};
+use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::ListParams;
 use kube::{CustomResourceExt as _, ResourceExt as _};
 use serde_json::{Value, json};
 use upstream::N;
-use windlass_testenv::{Options, TestEnv, or_not_run};
+use windlass_testenv::{Options, Requests, TestEnv, or_not_run};
 use world::{Kind, World, said, settled};
 
 /// Deployments, by the words for their controllers.
@@ -115,6 +116,53 @@ async fn running(world: &World) -> Result<()> {
     Ok(())
 }
 
+/// A file that was bytes is text, under its name, and without the password that was in it.
+fn is_text(place: &str, old: &Value, new: &Value) {
+    assert_eq!(new["binaryData"], Value::Null, "{place}");
+    assert!(!new["data"].to_string().contains("pass%2Fword"), "a password in {place}");
+    for (key, _) in old["binaryData"].as_object().into_iter().flatten() {
+        assert!(new["data"][key].is_string(), "{key} of {place} is lost");
+    }
+}
+
+/// Policies that chose no pods, and let nobody in, are those of their components.
+fn are_mended(before: &Snapshot, after: &Snapshot, namespace: &str) {
+    let pods = |place: &str, of: &str| {
+        let labels = &after[place]["spec"]["podSelector"]["matchLabels"];
+        assert_eq!(*labels, upstream::selector(of, namespace), "{place}");
+    };
+    let mut wrong = 0;
+    let open = WORKLOADS.into_iter().filter(|of| *of != "exporter").chain(["registryctl"]);
+    for of in open {
+        let place = format!("NetworkPolicy {N}-{of}-ingress");
+        wrong += usize::from(before[&place].to_string().contains("nobody"));
+        pods(&place, of);
+        let rules = after[&place]["spec"]["ingress"].as_array();
+        assert!(rules.is_some_and(|rules| !rules.is_empty()), "{place} lets nobody in");
+    }
+    assert_eq!(wrong, 4, "so many were wrong");
+    pods(&format!("NetworkPolicy {N}-portal-egress"), "portal");
+}
+
+/// Nothing was refused, but for what is not there and what somebody else was quicker with.
+fn are_granted(asked: &Requests) {
+    let refused = asked.filter(|request| request.code >= 400 && !matches!(request.code, 404 | 409));
+    assert!(refused.is_empty(), "{refused}");
+}
+
+/// Users were not warned of anything. To be asked when the operator has stopped: it says what it has to say until then.
+pub(crate) async fn nobody_was_warned(world: &World) -> Result<()> {
+    let events = world.namespace.api::<Event>().list(&ListParams::default()).await?.items;
+    let is_ours = |event: &Event| {
+        let about = event.regarding.as_ref().and_then(|about| about.api_version.as_deref());
+        about.is_some_and(|about| about.starts_with("goharbor.io/"))
+    };
+    let warnings = events.iter().filter(|event| is_ours(event) && event.type_.as_deref() == Some("Warning"));
+    let said: Vec<_> = warnings.map(|event| (&event.regarding, &event.reason, &event.note)).collect();
+    assert!(said.is_empty(), "{said:?}");
+    Ok(())
+}
+
 #[tokio::test]
 async fn what_the_first_operator_built_is_taken_over_in_place() -> Result<()> {
     // Kinds are the whole control plane's: one of its own, for those of cert-manager.
@@ -155,20 +203,25 @@ async fn what_the_first_operator_built_is_taken_over_in_place() -> Result<()> {
             }
         }
         if place.starts_with("ConfigMap sample") {
-            assert_eq!(new["binaryData"], Value::Null, "{place}");
-            assert!(!new["data"].to_string().contains("pass%2Fword"), "a password in {place}");
+            is_text(place, old, new);
         }
         let text = new.to_string();
         // Generated Secrets get our marks, and nothing of them is touched. Of the key of tokens, cert-manager goes on writing the Secret.
         let generated = new["type"].as_str().is_some_and(|type_| type_.starts_with("goharbor.io/"));
         let kept =
             generated || place.starts_with("ReplicaSet ") || place == "Secret sample-harbor-core-tokencert";
-        for stale in
-            ["checksum.goharbor.io", "STALE", "\"/stale\"", "v1.4.0-rc1", "cert-manager.io/certificate-name"]
-        {
+        for stale in [
+            "checksum.goharbor.io",
+            "STALE",
+            "\"/stale\"",
+            "\"stale\"",
+            "v1.4.0-rc1",
+            "cert-manager.io/certificate-name",
+        ] {
             assert!(kept || !text.contains(stale), "{stale} is left in {place}: {text}");
         }
     }
+    are_mended(&before, &after, world.namespace.name());
     for gone in writers() {
         assert!(before.contains_key(&gone) && !after.contains_key(&gone), "{gone}");
     }
@@ -190,6 +243,7 @@ async fn what_the_first_operator_built_is_taken_over_in_place() -> Result<()> {
 
     let asked = world.requests(begun)?;
     println!("{} requests for a takeover, {} of them writes", asked.count(), asked.writes().count());
+    are_granted(&asked);
     let deleted: BTreeSet<String> = asked
         .filter(|request| request.verb == "delete")
         .iter()
@@ -203,6 +257,7 @@ async fn what_the_first_operator_built_is_taken_over_in_place() -> Result<()> {
 
     // Once more: nothing is left to be done.
     operator.stop().await?;
+    nobody_was_warned(&world).await?;
     let restart = world.mark()?;
     let operator = world.operator().await?;
     operator.idle_after(11).await?; // the Harbor and its ten components

@@ -77,6 +77,11 @@ impl<'a> Writer<'a> {
         self.controller
     }
 
+    /// The reference that all of this owner's objects have.
+    pub(crate) fn owner(&self) -> &Value {
+        &self.owner
+    }
+
     /// Creates an object with all that this operator's objects have, and then updates it once, as it did.
     pub(crate) async fn put<K: Kind>(&self, name: &str, rest: Value) -> Result<K> {
         let namespace = self.world.namespace.name();

@@ -88,10 +88,32 @@ pub struct PoolStatus {
     pub state: String,
 }
 
+/// What a spec has at a place, which is written as `pools/0/name`.
+pub(super) fn at<'a>(fields: &'a Map<String, Value>, place: &str) -> Option<&'a Value> {
+    let (member, below) = place.split_at(place.find('/').unwrap_or(place.len()));
+    fields.get(member)?.pointer(below)
+}
+
 /// A spec of these fields; what is null is not said.
 pub(super) fn fields(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(fields) => fields.into_iter().filter(|(_, value)| !value.is_null()).collect(),
         _ => Map::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_place_is_found_at_every_depth() {
+        let spec = fields(json!({"image": "i", "pools": [{"name": "p"}], "none": null}));
+        assert_eq!(at(&spec, "image"), Some(&json!("i")));
+        assert_eq!(at(&spec, "pools/0/name"), Some(&json!("p")));
+        for missing in ["none", "pools/1", "pools/0/other", "image/below"] {
+            assert_eq!(at(&spec, missing), None, "{missing}");
+        }
     }
 }

@@ -15,7 +15,7 @@ use crate::cluster::{Part, Site};
 use crate::workload::at_field;
 
 use super::ingress::ingress;
-use super::kinds::{Tenant, TenantSpec, TenantStatus, fields};
+use super::kinds::{Tenant, TenantSpec, TenantStatus, at as place, fields};
 
 const SERVICE: &str = "minio";
 const PORT: i32 = 80;
@@ -145,8 +145,10 @@ fn tenant_spec(
     secret: &str,
     there: Option<&Tenant>,
 ) -> Result<Value, DrawError> {
-    let image =
-        site.image(&minio.image, |repository, suffix| Delegated::MinIo.image_reference(repository, suffix));
+    let runs = there.and_then(|there| place(&there.spec.fields, "image")?.as_str());
+    let image = site.image_that_runs(&minio.image, runs, |repository, suffix| {
+        Delegated::MinIo.image_reference(repository, suffix)
+    });
     let at = |field: &str| format!("spec.storage.spec.minIO.{field}");
     let claim = match &minio.volume_claim_template {
         Some(template) => template.raw().clone(),
@@ -183,8 +185,7 @@ fn tenant_spec(
 
 /// The class that the volumes of a tenant have, which cannot change: others may have made it, of another than the cluster's default.
 fn class_of(tenant: &Tenant) -> Option<&str> {
-    let pools = tenant.spec.fields.get("pools")?;
-    pools.pointer("/0/volumeClaimTemplate/spec/storageClassName")?.as_str()
+    place(&tenant.spec.fields, "pools/0/volumeClaimTemplate/spec/storageClassName")?.as_str()
 }
 
 fn endpoint(site: &Site<'_>) -> String {

@@ -1,20 +1,27 @@
 //! PostgreSQL, run by Zalando's operator.
 //!
 //! That operator makes the password itself, in a Secret of its own; Harbor's components read a copy under the key that they know, which
-//! follows when the other changes.
+//! follows when the other changes. A database that runs stays as it is in all that the spec does not say: a change that nobody asked for
+//! restarts it.
+
+use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ResourceRequirements, Secret};
-use serde_json::{Value, json};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::ObjectMeta;
+use serde_json::{Map, Value, json};
 use windlass::{DrawError, Inputs, Plan, Readiness, Resolved};
 
-use crate::api::Harbor;
+use crate::api::harbor::DeletionPolicy;
 use crate::api::postgres::{HarborDatabase, PostgresHost, SslMode};
+use crate::api::{Harbor, HarborCluster};
 use crate::catalogue::Delegated;
 use crate::cluster::{Part, Site};
 use crate::workload::at_field;
 
-use super::kinds::{Postgresql, PostgresqlSpec, fields};
+use super::kinds::{Postgresql, PostgresqlSpec, at, fields};
 
 const USER: &str = "harbor";
 const PORT: i32 = 5432;
@@ -24,6 +31,23 @@ const KEY: &str = "postgres-password";
 const INSTANCES: i64 = 3;
 /// The major of PostgreSQL. Another one means an upgrade of somebody's data, which is not ours to begin.
 const MAJOR: &str = "12";
+/// Who may log in to a new database, and how: over the network with TLS only. Whoever says any of it says all of it: replicas follow by these
+/// lines too.
+const LOGINS: [&str; 7] = [
+    "local all all trust",
+    "local replication postgres trust",
+    "hostssl replication postgres all md5",
+    "local   replication standby trust",
+    "hostssl replication standby all md5",
+    "hostssl all +zalandos all pam",
+    "hostssl all all all md5",
+];
+/// What Harbor's user may do in a new database: its databases are its own, and it needs to be nobody's master.
+const ROLES: [&str; 1] = ["createdb"];
+/// How the first operator of these kinds wrote an amount that nobody had said.
+const UNSAID: &str = "0";
+/// Users of Zalando's operator whose Secrets the first operator of these kinds gave to the HarborCluster.
+const GIVEN_TO_US: [&str; 2] = ["postgres", "standby"];
 /// What ends the names of Secrets where nobody has told that operator otherwise.
 const USUAL_END: &str = ".postgresql.acid.zalan.do";
 
@@ -38,8 +62,36 @@ fn credentials(site: &Site<'_>) -> [String; 2] {
 /// What is looked at to know whether it is healthy, and which password it has.
 pub fn inputs(site: &Site<'_>, inputs: &mut Inputs) {
     inputs.observe::<Postgresql>(site.names.postgres());
-    for secret in credentials(site) {
+    for secret in credentials(site).into_iter().chain(given_to_us(site)) {
         inputs.observe::<Secret>(secret);
+    }
+}
+
+/// The Secrets that may be in the hands of the HarborCluster, and are Zalando's operator's.
+fn given_to_us(site: &Site<'_>) -> [String; 2] {
+    GIVEN_TO_US.map(|user| site.settings.postgres_secret(user, &site.names.postgres()))
+}
+
+/// Whether the garbage collector would take an object along with the HarborCluster.
+fn goes_with(cluster: &HarborCluster, object: &ObjectMeta) -> bool {
+    let uid = cluster.metadata.uid.as_ref();
+    let is_it = |one: &OwnerReference| one.controller == Some(true) && Some(&one.uid) == uid;
+    object.owner_references.iter().flatten().any(is_it)
+}
+
+/// Has those of these Secrets that would go with the HarborCluster go with nobody: the database stays, and nobody gets into it without
+/// them. Then they are in the plan no longer.
+fn let_go(site: &Site<'_>, given: &Resolved, plan: &mut Plan) {
+    if !matches!(site.common().deletion_policy(), DeletionPolicy::Retain) {
+        return;
+    }
+    for name in given_to_us(site) {
+        let found = given.observed::<Secret>(&name);
+        if let Some(found) = found.filter(|found| goes_with(site.cluster, &found.metadata)) {
+            // It is there, so nothing is made of this; and should it go just now, the same one is.
+            let same = Secret { metadata: site.metadata(&name), ..found };
+            plan.create_once(&name, move |_| Ok(same.clone())).retain();
+        }
     }
 }
 
@@ -50,9 +102,12 @@ pub fn database(
     plan: &mut Plan,
 ) -> Result<Part<HarborDatabase>, DrawError> {
     let (name, secret) = (site.names.postgres(), site.names.database_password());
-    let mut object = Postgresql::new(&name, PostgresqlSpec { fields: fields(spec(site)?) });
+    let_go(site, given, plan);
+    let there = given.observed::<Postgresql>(&name);
+    let mut object = Postgresql::new(&name, PostgresqlSpec { fields: fields(spec(site, there.as_ref())?) });
     object.metadata = site.metadata(&name);
-    let health = health(given.observed(&name));
+    let ssl_mode = ssl_mode(there.as_ref());
+    let health = health(there);
     let database = site.keep(plan.add(object).ready_when(move |_| health.clone()));
     let password = credentials(site)
         .iter()
@@ -73,9 +128,18 @@ pub fn database(
         username: Some(USER.to_owned()),
         password_ref: Some(secret),
         prefix: None,
-        ssl_mode: Some(SslMode::Disable),
+        ssl_mode: Some(ssl_mode),
     };
     Ok(Part { told: Ok(told), needs: vec![database, copy] })
+}
+
+/// How Harbor connects: with TLS, whose certificate is the server's own, but as ever with a database that was made to be reached without. What
+/// works is not changed: it would replace all pods, and what they connect to may not have TLS at all.
+fn ssl_mode(there: Option<&Postgresql>) -> SslMode {
+    let lines = there.and_then(|there| at(&there.spec.fields, "patroni/pg_hba")?.as_array());
+    let is_plain =
+        |line: &Value| line.as_str().and_then(|line| line.split_whitespace().next()) == Some("host");
+    if lines.is_some_and(|lines| lines.iter().any(is_plain)) { SslMode::Disable } else { SslMode::Require }
 }
 
 fn copy(site: &Site<'_>, name: &str, password: ByteString) -> Secret {
@@ -87,19 +151,20 @@ fn copy(site: &Site<'_>, name: &str, password: ByteString) -> Secret {
     }
 }
 
-fn spec(site: &Site<'_>) -> Result<Value, DrawError> {
+fn spec(site: &Site<'_>, there: Option<&Postgresql>) -> Result<Value, DrawError> {
+    let there = |place: &str| there.and_then(|there| at(&there.spec.fields, place));
     let given = site.cluster.spec.database.as_ref().and_then(|database| database.spec.zalando.clone());
     let given = given.unwrap_or_default();
-    let image = site
-        .image(&given.image, |repository, suffix| Delegated::Postgres.image_reference(repository, suffix));
+    let runs = there("dockerImage").and_then(Value::as_str);
+    let image = site.image_that_runs(&given.image, runs, |repository, suffix| {
+        Delegated::Postgres.image_reference(repository, suffix)
+    });
     let resources = match &given.resources {
         Some(resources) => {
             let typed = resources.typed();
-            let typed =
-                typed.map_err(|error| at_field("spec.database.spec.zlandoPostgreSql.resources", &error))?;
-            amounts(&typed)
+            typed.map_err(|error| at_field("spec.database.spec.zlandoPostgreSql.resources", &error))?
         }
-        None => Value::Null,
+        None => ResourceRequirements::default(),
     };
     let notary = site.common().notary.is_some().then_some(["notaryserver", "notarysigner"]);
     let databases = ["core"].into_iter().chain(notary.into_iter().flatten());
@@ -114,29 +179,40 @@ fn spec(site: &Site<'_>) -> Result<Value, DrawError> {
         "numberOfInstances": given.replicas.filter(|replicas| *replicas > 0).unwrap_or(INSTANCES),
         "dockerImage": image.reference,
         "volume": fields(volume),
-        "users": {USER: ["superuser", "createdb"]},
+        "users": {USER: there("users/harbor").cloned().unwrap_or_else(|| json!(ROLES))},
         "databases": databases,
         "patroni": {
             "initdb": {"encoding": "UTF8", "locale": "en_US.UTF-8", "data-checksums": "true"},
-            "pg_hba": ["hostssl all all 0.0.0.0/0 md5", "host    all all 0.0.0.0/0 md5"],
+            "pg_hba": there("patroni/pg_hba").cloned().unwrap_or_else(|| json!(LOGINS)),
         },
         "postgresql": {
-            "version": MAJOR,
+            "version": there("postgresql/version").cloned().unwrap_or_else(|| json!(MAJOR)),
             "parameters": {"max_connections": site.settings.postgresql_max_connections.to_string()},
         },
-        "resources": resources,
+        "resources": amounts(&resources, there("resources")),
     }))
 }
 
-/// CPU and memory, as Zalando's operator has them.
-fn amounts(given: &ResourceRequirements) -> Value {
-    let of = |all: &Option<std::collections::BTreeMap<String, _>>| match all {
-        Some(all) => json!(all),
-        None => Value::Null,
-    };
-    let of_type: [(&str, Value); 2] = [("requests", of(&given.requests)), ("limits", of(&given.limits))];
-    let said = of_type.into_iter().filter(|(_, value)| !value.is_null());
-    Value::Object(said.map(|(name, value)| (name.to_owned(), value)).collect())
+/// CPU and memory, as Zalando's operator has them; null if there is nothing to say.
+fn amounts(given: &ResourceRequirements, there: Option<&Value>) -> Value {
+    let sorts = [("requests", given.requests.as_ref()), ("limits", given.limits.as_ref())];
+    let said: Map<String, Value> = sorts
+        .into_iter()
+        .map(|(sort, said)| (sort.to_owned(), amounts_of(said, there.and_then(|there| there.get(sort)))))
+        .filter(|(_, amounts)| !amounts.is_empty())
+        .map(|(sort, amounts)| (sort, Value::Object(amounts)))
+        .collect();
+    if said.is_empty() { Value::Null } else { Value::Object(said) }
+}
+
+/// What is said, and what is there unsaid: where it is not even that, Zalando's operator puts amounts of its own, and restarts the servers
+/// under limits that they never had.
+fn amounts_of(said: Option<&BTreeMap<String, Quantity>>, there: Option<&Value>) -> Map<String, Value> {
+    let said = said.into_iter().flatten().map(|(name, amount)| (name.clone(), json!(amount)));
+    let unsaid = there.and_then(Value::as_object).into_iter().flatten();
+    let unsaid = unsaid.filter(|(_, amount)| *amount == UNSAID);
+    // Of two of a name, the later one counts.
+    unsaid.map(|(name, amount)| (name.clone(), amount.clone())).chain(said).collect()
 }
 
 fn health(found: Option<Postgresql>) -> Readiness {
@@ -154,6 +230,59 @@ fn health(found: Option<Postgresql>) -> Readiness {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::blueprint::samples::delegated;
+
+    #[test]
+    fn a_secret_goes_with_the_cluster_that_controls_it_and_with_no_other() {
+        let mut cluster = delegated();
+        let meta = |uid: &str, controller: bool| -> ObjectMeta {
+            let owner = json!({"apiVersion": "goharbor.io/v1beta1", "kind": "HarborCluster", "name": "sample", "uid": uid,
+                "controller": controller});
+            serde_json::from_value(json!({"name": "a", "ownerReferences": [owner]})).unwrap()
+        };
+        assert!(!goes_with(&cluster, &ObjectMeta::default()), "neither is anybody's");
+        cluster.metadata.uid = Some("u".to_owned());
+        assert!(goes_with(&cluster, &meta("u", true)));
+        assert!(!goes_with(&cluster, &meta("v", true)), "an earlier one of that name");
+        assert!(!goes_with(&cluster, &meta("u", false)), "another may control it");
+        assert!(!goes_with(&cluster, &ObjectMeta::default()));
+    }
+
+    #[test]
+    fn a15_a_new_database_is_reached_with_tls_only_and_one_that_was_reached_without_still_is() {
+        let of = |lines: Value| {
+            let spec = PostgresqlSpec { fields: fields(json!({"patroni": {"pg_hba": lines}})) };
+            ssl_mode(Some(&Postgresql::new("x", spec)))
+        };
+        assert_eq!(ssl_mode(None), SslMode::Require);
+        assert_eq!(of(json!(LOGINS)), SslMode::Require);
+        assert_eq!(
+            of(json!(["hostssl all all 0.0.0.0/0 md5", "host    all all 0.0.0.0/0 md5"])),
+            SslMode::Disable
+        );
+        assert!(
+            LOGINS.iter().all(|line| line.starts_with("local") || line.starts_with("hostssl")),
+            "{LOGINS:?}"
+        );
+        assert!(!ROLES.contains(&"superuser"));
+    }
+
+    #[test]
+    fn amounts_that_nobody_said_stay_unsaid_in_the_words_that_are_there() {
+        let said = |resources: Value| -> ResourceRequirements { serde_json::from_value(resources).unwrap() };
+        let nothing = ResourceRequirements::default();
+        assert_eq!(amounts(&nothing, None), Value::Null);
+        let zeros = json!({"requests": {"cpu": "0", "memory": "0"}, "limits": {"cpu": "0", "memory": "0"}});
+        assert_eq!(amounts(&nothing, Some(&zeros)), zeros);
+        let some = said(json!({"limits": {"cpu": "2"}}));
+        assert_eq!(amounts(&some, None), json!({"limits": {"cpu": "2"}}));
+        assert_eq!(
+            amounts(&some, Some(&zeros)),
+            json!({"requests": {"cpu": "0", "memory": "0"}, "limits": {"cpu": "2", "memory": "0"}})
+        );
+        // What was said once, and is no longer, goes.
+        assert_eq!(amounts(&nothing, Some(&json!({"limits": {"cpu": "2", "memory": ""}}))), Value::Null);
+    }
 
     #[test]
     fn a_database_is_ready_when_it_runs_and_failed_when_its_operator_gave_up() {

@@ -11,7 +11,7 @@ use crate::catalogue::Delegated;
 use crate::cluster::{Part, Site, password};
 use crate::workload::at_field;
 
-use super::kinds::{RedisFailover, RedisFailoverSpec, fields};
+use super::kinds::{RedisFailover, RedisFailoverSpec, at, fields};
 
 const SENTINEL_PORT: i32 = 26379;
 /// What the Sentinels call the server that leads.
@@ -29,8 +29,9 @@ fn sentinels(name: &str) -> String {
     format!("rfs-{name}")
 }
 
-/// What is looked at to know whether it is healthy.
+/// What is looked at to know whether it is healthy, and what of it cannot change.
 pub fn inputs(name: &str, inputs: &mut Inputs) {
+    inputs.observe::<RedisFailover>(name);
     inputs.observe::<StatefulSet>(servers(name));
     inputs.observe::<Deployment>(sentinels(name));
 }
@@ -41,8 +42,12 @@ pub fn cache(site: &Site<'_>, given: &Resolved, plan: &mut Plan) -> Result<Part<
     let spec = spec.unwrap_or_default();
     let name = site.names.cache();
     let secret = password::plan(site, &name, &KEYS, plan).vouched_for_by::<RedisFailover>(&*name);
-    let image =
-        site.image(&spec.image, |repository, suffix| Delegated::Redis.image_reference(repository, suffix));
+    let found = given.observed::<RedisFailover>(&name);
+    let there = |place: &str| found.as_ref().and_then(|found| at(&found.spec.fields, place));
+    let runs = there("redis/image").and_then(Value::as_str);
+    let image = site.image_that_runs(&spec.image, runs, |repository, suffix| {
+        Delegated::Redis.image_reference(repository, suffix)
+    });
     let server = spec.server.as_ref();
     let resources = match server.and_then(|server| server.resources.as_ref()) {
         Some(resources) => {
@@ -69,10 +74,12 @@ pub fn cache(site: &Site<'_>, given: &Resolved, plan: &mut Plan) -> Result<Part<
         Value::Object(fields(all))
     };
     let mut redis = pod(server.map(|server| server.replicas));
+    // Servers that are there cannot have other claims, by a label even: others may have given them more than we would.
+    let labels = there("redis/storage/persistentVolumeClaim/metadata/labels");
     redis["storage"] = json!({
         "keepAfterDeletion": true,
         "persistentVolumeClaim": {
-            "metadata": {"name": site.names.label()},
+            "metadata": fields(json!({"name": site.names.label(), "labels": labels})),
             "spec": fields(json!({
                 "accessModes": ["ReadWriteOnce"],
                 "storageClassName": server.and_then(|server| server.storage_class_name.as_deref()),
