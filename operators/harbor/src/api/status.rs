@@ -64,7 +64,13 @@ pub mod condition {
     pub const STORAGE_READY: &str = "StorageReady";
     /// HarborCluster: Harbor itself is ready.
     pub const SERVICE_READY: &str = "ServiceReady";
+    /// All of these.
+    pub const ALL: [&str; 6] =
+        [IN_PROGRESS, SCHEMA_CLEAN, CACHE_READY, DATABASE_READY, STORAGE_READY, SERVICE_READY];
 }
+
+/// The reason of a part of a HarborCluster that was ready with the present spec, and is not any more.
+pub const NOT_READY: &str = "NotReady";
 
 /// What has become of a component, or of a Harbor.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]

@@ -8,13 +8,10 @@ use serde_json::{Value, json};
 use windlass::Seen;
 
 use crate::api::HarborCluster;
-use crate::api::status::{Condition, HarborClusterStatus, Health, condition};
+use crate::api::status::{Condition, HarborClusterStatus, Health, NOT_READY, condition};
 use crate::harbor::upgrade::FIELD as VERSION;
 
 use super::Names;
-
-/// The reason of a part that was ready with the present spec.
-const NOT_READY: &str = "NotReady";
 
 /// The status of a HarborCluster.
 pub(super) fn of(cluster: &HarborCluster, seen: &Seen<'_>) -> Value {

@@ -2,6 +2,10 @@
 
 use std::path::Path;
 
+use harbor_operator::api::status;
+use harbor_operator::schema::{Reading, Schema};
+use windlass::condition;
+
 const REFERENCE: &str = "../../docs/harbor/reference.md";
 const TROUBLESHOOTING: &str = "../../docs/harbor/troubleshooting.md";
 
@@ -27,5 +31,23 @@ fn every_reason_is_told_with_what_to_do() {
         // With what happened and what to do: a table of three columns.
         let is_told = |line: &str| line.starts_with(&row) && line.split(" | ").count() == 3;
         assert_eq!(page.lines().filter(|line| is_told(line)).count(), 1, "{reason:?} in {TROUBLESHOOTING}");
+    }
+}
+
+#[test]
+fn every_condition_and_every_reason_of_its_own_is_told() {
+    let page = page(TROUBLESHOOTING);
+    let is_told = |row: &str| page.lines().any(|line| line.starts_with(row));
+    let standard =
+        [condition::READY, condition::PROGRESSING, condition::FAILED, condition::DEGRADED, condition::ADVICE];
+    for name in standard.into_iter().chain(status::condition::ALL) {
+        assert!(is_told(&format!("| `{name}` | ")), "the condition {name} in {TROUBLESHOOTING}");
+    }
+    assert!(is_told(&format!("| `{}` | ", status::NOT_READY)));
+    let at = |dirty| Reading::At(Schema { version: 180, dirty });
+    for reading in [Reading::Empty, at(false), at(true), Reading::Unread("no route".into())] {
+        let said = reading.condition();
+        let (status, reason) = (said["status"].as_str().unwrap(), said["reason"].as_str().unwrap());
+        assert!(is_told(&format!("| `{status}`, `{reason}` | ")), "{reading:?} in {TROUBLESHOOTING}");
     }
 }
