@@ -107,17 +107,8 @@ pub(crate) fn database(
 }
 
 fn ssl_mode(field: &str, text: &str) -> Result<SslMode, DrawError> {
-    let all = [
-        SslMode::Disable,
-        SslMode::Allow,
-        SslMode::Prefer,
-        SslMode::Require,
-        SslMode::VerifyCa,
-        SslMode::VerifyFull,
-    ];
-    let known = || all.map(SslMode::as_str).join(", ");
-    all.into_iter()
-        .find(|mode| mode.as_str() == text)
+    let known = || SslMode::ALL.map(SslMode::as_str).join(", ");
+    SslMode::of(text)
         .ok_or_else(|| DrawError::new(format!("{field}: {text:?} is unknown: choose one of {}", known())))
 }
 

@@ -3,6 +3,8 @@
 //! All servers listen on 127.0.0.1, on ports of their own, and end with their test. Missing programs are fetched into the project's cache.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)] // a test fails by panicking
 
+#[path = "programs/drawn.rs"]
+mod drawn;
 #[path = "kit/mod.rs"]
 mod kit;
 #[path = "programs/nginx.rs"]
@@ -13,6 +15,7 @@ mod postgres;
 mod redis;
 #[path = "programs/registry.rs"]
 mod registry;
+mod sample;
 
 use std::time::Duration;
 

@@ -229,6 +229,35 @@ fn what_is_mounted_is_there_and_certificates_are_never_single_files() {
     });
 }
 
+/// The server refuses a volume with two files of one name.
+#[test]
+fn an_authority_named_twice_is_one_file_and_two_that_would_share_a_name_do_not() {
+    let mut owner = component("Core", "2.15.2", true);
+    // A Harbor has one Redis, which Core is told of as its own and as the registry's.
+    for redis in ["/spec/redis", "/spec/components/registry/redis"] {
+        owner.pointer_mut(redis).unwrap()["certificateRef"] = json!("redis-ca");
+    }
+    // Its file would be called as that of internal TLS is.
+    owner["spec"]["certificateRefs"] = json!(["ca"]);
+    let mut objects = everything("2.15.2", true);
+    for name in ["redis-ca", "ca"] {
+        objects.push(json!({"kind": "Secret", "metadata": {"name": name}, "data": {"ca.crt": "eA=="}}));
+    }
+    let sketch = draw(&owner, &objects).unwrap();
+    assert!(sketch.waiting.is_empty(), "{:?}", sketch.waiting);
+    let deployment = sketch.objects.iter().find(|object| object.makes_pods()).unwrap().body();
+    let volumes = deployment["spec"]["template"]["spec"]["volumes"].as_array().unwrap();
+    let trusted = volumes.iter().find(|volume| volume["name"] == "trusted-certificates").unwrap();
+    let files: Vec<(&str, &str)> = trusted["projected"]["sources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|source| &source["secret"])
+        .map(|secret| (secret["name"].as_str().unwrap(), secret["items"][0]["path"].as_str().unwrap()))
+        .collect();
+    assert_eq!(files, [("redis-ca", "redis-ca-redis.crt"), ("tls", "ca.crt"), ("ca", "other-ca.crt")]);
+}
+
 #[test]
 fn nothing_in_a_pod_template_tells_the_operators_version() {
     templates(|who, template| {
@@ -398,12 +427,12 @@ fn a_component_of_no_version_is_refused_with_the_remedy() {
     }
 }
 
-#[test]
-fn what_a_user_asks_of_pods_reaches_them() {
-    let mut owner = component("Core", "2.15.2", false);
+/// What a user may ask of pods.
+fn asked() -> Value {
     let term = json!({"labelSelector": {"matchLabels": {"a": "b"}}, "topologyKey": "zone"});
-    let asked = json!({
+    json!({
         "replicas": 3, "serviceAccountName": "robot", "nodeSelector": {"disk": "ssd"}, "priorityClassName": "high",
+        "automountServiceAccountToken": true,
         "tolerations": [{"key": "k", "operator": "Exists"}], "resources": {"limits": {"cpu": 1}},
         "imagePullPolicy": "Always", "imagePullSecrets": [{"name": "pull"}],
         "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
@@ -411,36 +440,78 @@ fn what_a_user_asks_of_pods_reaches_them() {
         "extraEnv": [{"name": "GDPR_DELETE_USER", "value": "true"}], "extraVolumes": [{"name": "more", "emptyDir": {}}],
         "extraVolumeMounts": [{"name": "more", "mountPath": "/more"}],
         "templateLabels": {"team": "a"}, "templateAnnotations": {"note": "b"},
-    });
-    owner["spec"].as_object_mut().unwrap().extend(asked.as_object().unwrap().clone());
-    let sketch = draw(&owner, &everything("2.15.2", false)).unwrap();
-    assert!(names(&sketch).contains(&"PodDisruptionBudget sample-harbor-core".to_owned()));
-    let deployment = sketch.objects.iter().find(|object| object.makes_pods()).unwrap().body();
-    let template = &deployment["spec"]["template"];
-    let (pod, container) = (&template["spec"], &template["spec"]["containers"][0]);
-    assert_eq!(deployment["spec"]["replicas"], 3);
-    assert_eq!(template["metadata"]["labels"]["team"], "a");
-    assert_eq!(template["metadata"]["annotations"]["note"], "b");
-    for field in [
-        "serviceAccountName",
-        "nodeSelector",
-        "priorityClassName",
-        "tolerations",
-        "affinity",
-        "imagePullSecrets",
-    ] {
-        assert_eq!(pod[field], asked[field], "{field}");
-    }
-    assert_eq!(pod["topologySpreadConstraints"], asked["topologySpreadConstraints"]);
-    assert_eq!(container["resources"]["limits"]["cpu"], "1");
-    assert_eq!(container["imagePullPolicy"], "Always");
-    assert!(container["env"].as_array().unwrap().contains(&asked["extraEnv"][0]));
-    assert!(container["volumeMounts"].as_array().unwrap().contains(&asked["extraVolumeMounts"][0]));
-    assert!(pod["volumes"].as_array().unwrap().contains(&asked["extraVolumes"][0]));
+    })
+}
 
+fn extend(owner: &mut Value, asked: &Value) {
+    owner["spec"].as_object_mut().unwrap().extend(asked.as_object().unwrap().clone());
+}
+
+/// The Deployment of what was drawn.
+fn deployment(sketch: &Sketch) -> &Value {
+    sketch.objects.iter().find(|object| object.makes_pods()).unwrap().body()
+}
+
+#[test]
+fn what_a_user_asks_of_pods_reaches_them() {
+    let asked = asked();
+    for (kind, _) in KINDS {
+        let mut owner = component(kind, "2.6.2", false);
+        extend(&mut owner, &asked);
+        let sketch = draw(&owner, &everything("2.6.2", false)).unwrap();
+        let budgets = names(&sketch).iter().filter(|name| name.starts_with("PodDisruptionBudget ")).count();
+        assert_eq!(budgets, 1, "{kind}");
+        let deployment = deployment(&sketch);
+        let template = &deployment["spec"]["template"];
+        let (pod, container) = (&template["spec"], &template["spec"]["containers"][0]);
+        assert_eq!(deployment["spec"]["replicas"], 3, "{kind}");
+        assert_eq!(template["metadata"]["labels"]["team"], "a", "{kind}");
+        assert_eq!(template["metadata"]["annotations"]["note"], "b", "{kind}");
+        for field in [
+            "serviceAccountName",
+            "automountServiceAccountToken",
+            "nodeSelector",
+            "priorityClassName",
+            "tolerations",
+            "affinity",
+            "imagePullSecrets",
+            "topologySpreadConstraints",
+        ] {
+            assert_eq!(pod[field], asked[field], "{kind}: {field}");
+        }
+        assert_eq!(container["resources"]["limits"]["cpu"], "1", "{kind}");
+        assert_eq!(container["imagePullPolicy"], "Always", "{kind}");
+        for (there, field) in [
+            (&container["env"], "extraEnv"),
+            (&container["volumeMounts"], "extraVolumeMounts"),
+            (&pod["volumes"], "extraVolumes"),
+        ] {
+            assert!(there.as_array().unwrap().contains(&asked[field][0]), "{kind}: {field}");
+        }
+    }
+    let mut owner = component("Core", "2.15.2", false);
     owner["spec"]["extraEnv"] = json!([{"name": "CORE_URL", "value": "x"}]);
     let error = draw(&owner, &everything("2.15.2", false)).unwrap_err().to_string();
     assert!(error.starts_with("spec.extraEnv: \"CORE_URL\" is set by the operator"), "{error}");
+}
+
+#[test]
+fn what_is_asked_for_registryctl_reaches_the_pods_of_the_registry() {
+    let asked = asked();
+    let mut there = everything("2.15.2", false);
+    let controller = there.iter_mut().find(|object| object["kind"] == "RegistryController").unwrap();
+    extend(controller, &asked);
+    let mut registry = component("Registry", "2.15.2", false);
+    extend(&mut registry, &json!({"imagePullSecrets": [{"name": "own"}]}));
+    let sketch = draw(&registry, &there).unwrap();
+    let pod = &deployment(&sketch)["spec"]["template"]["spec"];
+    assert_eq!(pod["imagePullSecrets"], json!([{"name": "own"}, {"name": "pull"}]));
+    assert!(pod["volumes"].as_array().unwrap().contains(&asked["extraVolumes"][0]));
+    let beside = &pod["containers"][1];
+    assert!(beside["volumeMounts"].as_array().unwrap().contains(&asked["extraVolumeMounts"][0]));
+    assert!(beside["env"].as_array().unwrap().contains(&asked["extraEnv"][0]));
+    // Where pods run is the registry's to say.
+    assert!(pod["nodeSelector"].is_null());
 }
 
 #[test]

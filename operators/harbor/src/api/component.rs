@@ -35,6 +35,10 @@ pub struct ComponentSpec {
     /// The ServiceAccount under which it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
+    /// Whether its pods get a token of that ServiceAccount; they get none if nothing is said. A cloud that knows pods by their
+    /// ServiceAccount brings a token of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub automount_service_account_token: Option<bool>,
     /// Labels that its nodes must have.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,

@@ -105,6 +105,13 @@ pub struct ProxyService {
     /// Who may reach the load balancer, as CIDRs; everybody if nothing is said.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub load_balancer_source_ranges: Vec<String>,
+    /// How the pods of the proxy are run.
+    #[serde(skip_serializing_if = "is_default")]
+    pub proxy: super::component::ComponentSpec,
+}
+
+fn is_default(spec: &super::component::ComponentSpec) -> bool {
+    *spec == super::component::ComponentSpec::default()
 }
 
 impl Default for ProxyService {
@@ -116,8 +123,23 @@ impl Default for ProxyService {
             https_node_port: None,
             load_balancer_class: None,
             load_balancer_source_ranges: Vec::new(),
+            proxy: super::component::ComponentSpec::default(),
         }
     }
+}
+
+/// The certificate that users see.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ExposeTls {
+    /// The Secret with tls.crt, tls.key and ca.crt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = pattern::NAME))]
+    pub certificate_ref: Option<String>,
+    /// Where no Secret is named: a certificate of an authority of this Harbor's own, also for an Ingress, which otherwise has that of
+    /// its controller.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub built_in: bool,
 }
 
 /// How one front door is reached.
@@ -127,9 +149,9 @@ pub struct ExposeComponent {
     /// By an Ingress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ingress: Option<Ingress>,
-    /// With this certificate.
+    /// With TLS. If no certificate is said, an Ingress has that of its controller, and Harbor's own proxy a built-in one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tls: Option<super::component::Tls>,
+    pub tls: Option<ExposeTls>,
     /// By a Service, in front of a proxy of Harbor's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service: Option<ProxyService>,
@@ -139,6 +161,13 @@ impl ExposeComponent {
     /// The Secret with the certificate that users see.
     pub fn certificate(&self) -> Option<&str> {
         self.tls.as_ref().and_then(|tls| tls.certificate_ref.as_deref())
+    }
+
+    /// Whether that is one of an authority of this Harbor's own.
+    pub fn has_built_in_certificate(&self) -> bool {
+        let asked =
+            |tls: &ExposeTls| tls.certificate_ref.is_none() && (tls.built_in || self.service.is_some());
+        self.tls.as_ref().is_some_and(asked)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service};
 use k8s_openapi::api::networking::v1::Ingress;
 use serde_json::Value;
 use windlass::live::Live;
@@ -37,18 +37,22 @@ impl HarborClusterBlueprint {
 impl Blueprint for HarborClusterBlueprint {
     type Owner = HarborCluster;
     const NAME: &'static str = "harborcluster.goharbor.io";
-    const FINALIZES: bool = false; // what must stay has no owner, and the rest may go in any order
+
+    /// In reverse: the Harbor, with all that it has, is gone before its database and its cache are.
+    fn ordered_deletion(&self, _: &HarborCluster) -> bool {
+        true
+    }
 
     fn kinds(&self, kinds: &mut Kinds) {
         kinds.owns::<Harbor>().owns::<Secret>();
-        kinds.owns::<StatefulSet>().owns::<Service>().owns::<PersistentVolumeClaim>();
+        kinds.owns::<StatefulSet>().owns::<Service>().owns::<PersistentVolumeClaim>().owns::<ConfigMap>();
         kinds
             .owns_if_installed::<RedisFailover>()
             .owns_if_installed::<Postgresql>()
             .owns_if_installed::<Tenant>();
         kinds.owns::<Job>().owns::<Ingress>();
         kinds.requires::<StatefulSet>().requires::<Deployment>().requires::<Secret>();
-        kinds.requires::<Postgresql>().requires::<Tenant>();
+        kinds.requires::<RedisFailover>().requires::<Postgresql>().requires::<Tenant>();
     }
 
     fn inputs(&self, cluster: &HarborCluster, inputs: &mut Inputs) {
@@ -252,6 +256,50 @@ mod tests {
     }
 
     #[test]
+    fn what_runs_is_neither_restarted_nor_set_back() {
+        let there = |kind: &str, name: &str, spec: Value| json!({"kind": kind, "metadata": {"name": name}, "spec": spec});
+        let labels = json!({"app.kubernetes.io/name": "cache"});
+        let claim = json!({"metadata": {"name": "sample", "labels": labels}});
+        let spilo = "registry.opensource.zalan.do/acid/spilo-13:2.0-p7";
+        let logins = json!(["hostssl all all 0.0.0.0/0 md5", "host    all all 0.0.0.0/0 md5"]);
+        let unsaid = json!({"cpu": "0", "memory": "0"});
+        let found = [
+            there(
+                "RedisFailover",
+                "sample-redis",
+                json!({"redis": {"image": "redis:6.2", "storage": {"persistentVolumeClaim": claim}}}),
+            ),
+            there(
+                "postgresql",
+                "postgresql-registry-sample",
+                json!({"dockerImage": spilo, "patroni": {"pg_hba": logins}, "postgresql": {"version": "13"},
+                    "resources": {"requests": unsaid, "limits": unsaid}}),
+            ),
+            there("Tenant", "minio-sample", json!({"image": "minio/minio:RELEASE.2023-01-02T09-40-09Z"})),
+        ];
+        let sketch = windlass::sketch(&HarborClusterBlueprint::default(), &delegated(), &found).unwrap();
+        let spec = |kind: &str| {
+            let mut all = sketch.objects.iter().map(windlass::Desired::body);
+            all.find(|body| body["kind"] == kind).unwrap()["spec"].clone()
+        };
+        let redis = spec("RedisFailover");
+        for part in ["redis", "sentinel"] {
+            assert_eq!(redis[part]["image"], "redis:6.2");
+        }
+        let metadata = &redis["redis"]["storage"]["persistentVolumeClaim"]["metadata"];
+        assert_eq!(*metadata, json!({"name": "sample", "labels": labels}));
+        let postgres = spec("postgresql");
+        assert_eq!(postgres["dockerImage"], spilo);
+        assert_eq!(postgres["patroni"]["pg_hba"], logins);
+        assert_eq!(postgres["postgresql"]["version"], "13");
+        assert_eq!(
+            postgres["resources"],
+            json!({"requests": {"cpu": "0", "memory": "0"}, "limits": {"cpu": "1", "memory": "0"}})
+        );
+        assert_eq!(spec("Tenant")["image"], "minio/minio:RELEASE.2023-01-02T09-40-09Z");
+    }
+
+    #[test]
     fn a15_no_password_is_outside_of_a_secret() {
         let there =
             [json!({"kind": "Secret", "metadata": {"name": "harbor.postgresql-registry-sample.credentials"},
@@ -302,6 +350,41 @@ mod tests {
             cluster.spec.common.deletion_policy = Some(crate::api::harbor::DeletionPolicy::Delete);
             assert!(kept(&cluster).is_empty());
         }
+    }
+
+    #[test]
+    fn what_an_administrator_says_of_databases_reaches_them() {
+        let settings =
+            [("postgresql-max-connections", "77"), ("postgres-secrets-template", "{cluster}-{username}")];
+        let blueprint = HarborClusterBlueprint::new(HarborSettings::default().with(settings).unwrap());
+        let drawn = |cluster: &HarborCluster| {
+            let sketch = windlass::sketch(&blueprint, cluster, &[]).unwrap();
+            let objects: Vec<&Value> = sketch.objects.iter().map(windlass::Desired::body).collect();
+            format!("{} {:?}", json!(objects), sketch.waiting)
+        };
+        let zalando = drawn(&delegated());
+        assert!(zalando.contains(r#""max_connections":"77""#), "{zalando}");
+        assert!(zalando.contains("Secret postgresql-registry-sample-harbor nor"), "{zalando}");
+        let own = drawn(&built_in());
+        assert!(own.contains(r#"{"name":"POSTGRES_MAX_CONNECTIONS","value":"77"}"#), "{own}");
+    }
+
+    #[test]
+    fn the_first_database_is_made_once_and_not_in_the_way_of_data_that_come_from_an_older_major() {
+        let sketch = windlass::sketch(&HarborClusterBlueprint::default(), &built_in(), &[]).unwrap();
+        let body = |kind: &str, name: &str| {
+            let mut all = sketch.objects.iter().map(windlass::Desired::body);
+            all.find(|body| body["kind"] == kind && body["metadata"]["name"] == name).unwrap().clone()
+        };
+        let set = body("StatefulSet", "sample-database");
+        let container = &set["spec"]["template"]["spec"]["containers"][0];
+        // The image makes that database whenever it makes a directory for data: also for the new major of an upgrade, which then fails.
+        assert!(!container["env"].to_string().contains("POSTGRES_DB"), "{container}");
+        let mounts = container["volumeMounts"].as_array().unwrap();
+        let at_first = mounts.iter().find(|mount| mount["subPath"] == "core.sql").unwrap();
+        assert_eq!(at_first["mountPath"], "/docker-entrypoint-initdb.d/core.sql");
+        let file = &body("ConfigMap", "sample-database-init")["data"]["core.sql"];
+        assert_eq!(file, "CREATE DATABASE core;\n");
     }
 
     #[test]

@@ -118,6 +118,11 @@ fn locations(server: &mut Text, proxy: &Proxy, release: &Release, https: bool) {
                 location.line("proxy_cookie_path / \"/; HttpOnly; Secure\";");
             }
         });
+    } else {
+        // Otherwise nginx would show a page of its own.
+        server.block("location /", |location| {
+            location.line("return 404;");
+        });
     }
     let charts = release.has(Feature::ChartMuseum).then_some(&CHARTS);
     for route in ROUTES.iter().chain(charts) {

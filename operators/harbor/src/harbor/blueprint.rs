@@ -6,6 +6,7 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::{Value, json};
 use windlass::live::Live;
 use windlass::{Blueprint, DrawError, Inputs, Kinds, Plan, Planned, Readiness, Resolved, Seen, readiness};
@@ -43,10 +44,14 @@ impl HarborBlueprint {
 impl Blueprint for HarborBlueprint {
     type Owner = Harbor;
     const NAME: &'static str = "harbor.goharbor.io";
-    const FINALIZES: bool = false; // what must stay has no owner, and the rest may go in any order
 
     fn awaits(&self, harbor: &Harbor) -> Option<String> {
         takeover::awaits(&harbor.metadata, &takeover::HARBOR_CLUSTER, &self.settings)
+    }
+
+    /// In reverse: users are turned away before what serves them goes, and nothing loses what it is writing to.
+    fn ordered_deletion(&self, _: &Harbor) -> bool {
+        true
     }
 
     fn kinds(&self, kinds: &mut Kinds) {
@@ -56,7 +61,7 @@ impl Blueprint for HarborBlueprint {
         kinds.owns::<Portal>().owns::<ChartMuseum>().owns::<Exporter>().owns::<Trivy>();
         kinds.owns::<NotaryServer>().owns::<NotarySigner>();
         kinds.owns::<Ingress>().owns::<NetworkPolicy>();
-        kinds.owns::<Service>().owns::<ConfigMap>().owns::<Deployment>();
+        kinds.owns::<Service>().owns::<ConfigMap>().owns::<Deployment>().owns::<PodDisruptionBudget>();
         kinds.requires::<Secret>();
     }
 
@@ -129,19 +134,22 @@ impl Blueprint for HarborBlueprint {
         let notary = self.notary(&wiring, &secrets, &certificates, migrated, plan);
 
         if let (Some(ingress), Some(spec)) = (expose::core(&wiring)?, &common.expose.core.ingress) {
-            let ingress = plan.add(ingress);
+            let ingress = plan.add(ingress).after(certificates.public.as_ref());
             if !expose::makes_its_certificate(spec) {
                 ingress.after([&core, &registry, &portal]);
             }
         }
         if let (Some(ingress), Some(server)) = (expose::notary(&wiring)?, notary) {
-            plan.add(ingress).after([&server]);
+            plan.add(ingress).after([&server]).after(certificates.notary.as_ref());
         }
         if let Some(parts) = proxy::parts(&wiring)? {
             let (config, _) = (plan.add(parts.config), plan.add(parts.service));
             let certificate = proxy_certificate(harbor).map(|name| given.get::<Secret>(name));
             let certificate = certificate.or(certificates.public.clone());
             plan.add(parts.deployment).after([&config, &core, &portal]).after(certificate.as_ref());
+            if let Some(budget) = parts.budget {
+                plan.add(budget);
+            }
         }
         for policy in policies::all(&wiring)? {
             plan.add(policy).when(wiring.has_policies());
@@ -307,11 +315,20 @@ mod tests {
             let each = |object: &Value| serde_json::to_string_pretty(object).unwrap();
             objects(harbor).iter().map(each).collect::<Vec<_>>().join("\n---\n")
         };
-        for (version, tls) in [("2.6.2", false), ("2.6.2", true), ("2.15.2", false), ("2.15.2", true)] {
-            let name = format!("objects_{version}_{}", if tls { "tls" } else { "plain" });
-            insta::assert_snapshot!(name, text(&harbor(version, tls)));
+        for version in ["2.6.2", "2.8.6", "2.9.5", "2.15.2"] {
+            for tls in [false, true] {
+                let name = format!("objects_{version}_{}", if tls { "tls" } else { "plain" });
+                insta::assert_snapshot!(name, text(&harbor(version, tls)));
+            }
         }
         insta::assert_snapshot!("objects_2.6.2_full", text(&full("2.6.2", true)));
+        // By a Service, with policies, and with a token key of cert-manager's.
+        let mut other = serde_json::to_value(harbor("2.15.2", true)).unwrap();
+        other["metadata"]["annotations"] = json!({"goharbor.io/network-policies": "true"});
+        other["spec"]["core"] = json!({"tokenIssuer": {"name": "issuer"}});
+        other["spec"]["expose"] = json!({"core": {"tls": {}, "service": {
+            "type": "LoadBalancer", "proxy": {"replicas": 2}}}});
+        insta::assert_snapshot!("objects_2.15.2_service", text(&serde_json::from_value(other).unwrap()));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::api::notary::KeyAlgorithm;
 use crate::settings::{CertificateSettings, HarborSettings};
 
 use super::certmanager::Certificate;
-use super::components::Wiring;
+use super::components::{NOTARY_PUBLIC_CERTIFICATE, PUBLIC_CERTIFICATE, Wiring};
 use super::names::Part;
 use super::proxy;
 use super::tls::Authority;
@@ -16,6 +16,8 @@ pub(super) struct Certificates {
     parts: Vec<(Part, Planned)>,
     /// The one that users see, where it is ours.
     pub(super) public: Option<Planned>,
+    /// The one of Notary's Ingress, where it is ours.
+    pub(super) notary: Option<Planned>,
 }
 
 impl Certificates {
@@ -51,13 +53,17 @@ impl Certificates {
                 parts.push((part, planned.supersedes::<Certificate>(before)));
             }
         }
-        let expose = &common.expose.core;
-        let own = expose.service.is_some() && expose.tls.is_some() && expose.certificate().is_none();
-        let public = own.then(|| {
-            let hosts = vec![proxy::host(&common.external_url).to_owned()];
-            authority("public-authority", plan).certificate(names, &names.with("public-tls"), hosts, plan)
-        });
-        Self { parts, public }
+        let core = common.expose.core.has_built_in_certificate();
+        let notary = wiring.notary_expose().filter(|expose| expose.has_built_in_certificate());
+        let public_authority = (core || notary.is_some()).then(|| authority("public-authority", plan));
+        let own = |name: &str, host: &str, plan: &mut Plan| {
+            let authority = public_authority.as_ref()?;
+            Some(authority.certificate(names, &names.with(name), vec![host.to_owned()], plan))
+        };
+        let public = core.then(|| own(PUBLIC_CERTIFICATE, proxy::host(&common.external_url), plan)).flatten();
+        let notary = notary.and_then(|expose| expose.ingress.as_ref());
+        let notary = notary.and_then(|ingress| own(NOTARY_PUBLIC_CERTIFICATE, &ingress.host, plan));
+        Self { parts, public, notary }
     }
 
     /// The one of a part, where there is TLS between them.

@@ -32,14 +32,16 @@ pub fn core(wiring: &Wiring<'_>) -> Result<Option<Ingress>, DrawError> {
     let portal = wiring.common().portal.as_ref().map(|_| path("/", &to(Part::Portal)));
     let paths: Vec<Value> = core.map(|of| path(of, &to(Part::Core))).chain(portal).collect();
     let annotations = annotations(ingress, ingress.controller, served);
-    Ok(Some(build(wiring, names.base().to_owned(), expose, ingress, &paths, annotations)?))
+    let certificate = wiring.public_certificate();
+    Ok(Some(build(wiring, names.base().to_owned(), expose, ingress, certificate, &paths, annotations)?))
 }
 
 /// The Ingress of Notary, where there is one.
 pub fn notary(wiring: &Wiring<'_>) -> Result<Option<Ingress>, DrawError> {
     let common = wiring.common();
-    let expose = common.expose.notary.as_ref().filter(|_| common.notary.is_some());
-    let Some((expose, ingress)) = expose.and_then(|expose| Some((expose, expose.ingress.as_ref()?))) else {
+    let Some((expose, ingress)) =
+        wiring.notary_expose().and_then(|expose| Some((expose, expose.ingress.as_ref()?)))
+    else {
         return Ok(None);
     };
     // There is one controller for both, and it is said at the other.
@@ -48,7 +50,8 @@ pub fn notary(wiring: &Wiring<'_>) -> Result<Option<Ingress>, DrawError> {
     let name = names.service(Part::NotaryServer);
     let paths = [path("/", &backend(&name, served.service_port()))];
     let annotations = annotations(ingress, controller, served);
-    Ok(Some(build(wiring, name, expose, ingress, &paths, annotations)?))
+    let certificate = wiring.notary_public_certificate();
+    Ok(Some(build(wiring, name, expose, ingress, certificate, &paths, annotations)?))
 }
 
 fn backend(service: &str, port: i32) -> Value {
@@ -92,11 +95,11 @@ fn build(
     name: String,
     expose: &ExposeComponent,
     ingress: &IngressSpec,
+    certificate: Option<String>,
     paths: &[Value],
     annotations: BTreeMap<String, String>,
 ) -> Result<Ingress, DrawError> {
-    let tls =
-        expose.tls.as_ref().map(|tls| json!([{"hosts": [ingress.host], "secretName": tls.certificate_ref}]));
+    let tls = expose.tls.as_ref().map(|_| json!([{"hosts": [ingress.host], "secretName": certificate}]));
     let spec = json!({
         "ingressClassName": ingress.ingress_class_name,
         "tls": tls,
@@ -155,5 +158,40 @@ mod tests {
         assert_eq!(paths("2.6.2", true), "/api/ /service/ /v2 /chartrepo/ /c/ /");
         assert_eq!(paths("2.15.2", true), "/api/ /service/ /v2 /c/ /");
         assert_eq!(paths("2.15.2", false), "/api/ /service/ /v2 /c/");
+    }
+
+    #[test]
+    fn the_certificate_is_the_users_or_the_controllers_or_built_in() {
+        let made = |tls: Value| {
+            let mut harbor = harbor("2.6.2", true);
+            let way = |host: &str| json!({"tls": tls, "ingress": {"host": host, "ingressClassName": "fast"}});
+            let expose = json!({"core": way("harbor.example.com"), "notary": way("notary.example.com")});
+            harbor.spec.common.expose = serde_json::from_value(expose).unwrap();
+            harbor.spec.common.notary = Some(serde_json::from_value(json!({})).unwrap());
+            let plan = windlass::preview(&crate::harbor::HarborBlueprint::default(), &harbor).unwrap();
+            let specs = wired(&harbor, |wiring| {
+                [core(wiring), notary(wiring)].map(|made| json!(made.unwrap().unwrap().spec))
+            });
+            let [core, notary] = specs;
+            assert_eq!(core["ingressClassName"], "fast");
+            let of = |spec: &Value| spec["tls"][0]["secretName"].as_str().map(str::to_owned);
+            assert!(tls.is_null() || core["tls"][0]["hosts"] == json!(["harbor.example.com"]));
+            (of(&core), of(&notary), plan.text().to_string())
+        };
+        let (core, notary, plan) = made(json!({"certificateRef": "public"}));
+        assert_eq!((core.as_deref(), notary.as_deref()), (Some("public"), Some("public")));
+        assert!(!plan.contains("public-authority"), "{plan}");
+        // As it has always been: the controller serves a certificate of its own.
+        let (core, notary, plan) = made(json!({}));
+        assert_eq!((core, notary), (None, None));
+        assert!(!plan.contains("public-authority"), "{plan}");
+        let (core, notary, plan) = made(json!({"builtIn": true}));
+        assert_eq!(core.as_deref(), Some("sample-harbor-public-tls"));
+        assert_eq!(notary.as_deref(), Some("sample-harbor-notary-public-tls"));
+        for secret in ["public-authority", "public-tls", "notary-public-tls"] {
+            assert!(plan.contains(&format!("Secret sample-harbor-{secret}")), "{plan}");
+        }
+        let (core, ..) = made(json!(null));
+        assert_eq!(core, None);
     }
 }

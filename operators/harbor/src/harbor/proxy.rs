@@ -1,7 +1,11 @@
 //! How users come in by a Service: through an nginx of Harbor's own.
 
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use k8s_openapi::api::core::v1::{ConfigMap, PodTemplateSpec, Service};
+use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::api::ObjectMeta;
 use serde_json::{Value, json};
 use windlass::DrawError;
 
@@ -9,12 +13,10 @@ use crate::api::network::{ProxyService, ServiceType};
 use crate::catalogue::Component;
 use crate::config::proxy::{CONFIG_KEY, CONFIG_PATH, Proxy, SSL_DIR, render};
 use crate::config::{Address, portal::Families};
+use crate::workload::{Check, Container, Pod, Probes, config_map, mount_part, secret};
 
 use super::components::{Wiring, metadata};
 use super::names::Part;
-
-/// The user that nginx runs as.
-const USER: i64 = 10_000;
 
 /// The objects of the proxy.
 pub struct ProxyParts {
@@ -24,6 +26,8 @@ pub struct ProxyParts {
     pub service: Service,
     /// What runs; it has to come after Core's and the portal's Services, whose addresses nginx asks for when it starts.
     pub deployment: Deployment,
+    /// How many may be missing, where there are several.
+    pub budget: Option<PodDisruptionBudget>,
 }
 
 /// The proxy, where Harbor is exposed by a Service.
@@ -32,7 +36,8 @@ pub fn parts(wiring: &Wiring<'_>) -> Result<Option<ProxyParts>, DrawError> {
     let Some(asked) = &expose.service else { return Ok(None) };
     let certificate = wiring.public_certificate();
     let name = wiring.names.service(Part::Proxy);
-    let deployment = serde_json::from_value(deployment(wiring, &name, certificate.as_deref()))?;
+    let deployment = deployment(wiring, &name, asked, certificate.as_deref())?;
+    let budget = budget(wiring, &name, asked);
     let config = ConfigMap {
         metadata: metadata(&wiring.names, name.clone()),
         data: Some(config(wiring, certificate.is_some())?),
@@ -42,6 +47,7 @@ pub fn parts(wiring: &Wiring<'_>) -> Result<Option<ProxyParts>, DrawError> {
         config,
         service: service(wiring, &name, asked, certificate.is_some())?,
         deployment,
+        budget,
     }))
 }
 
@@ -95,53 +101,61 @@ fn service(wiring: &Wiring<'_>, name: &str, asked: &ProxyService, https: bool) -
     Ok(Service { metadata, spec: Some(serde_json::from_value(spec)?), status: None })
 }
 
-fn deployment(wiring: &Wiring<'_>, name: &str, certificate: Option<&str>) -> Value {
+fn deployment(
+    wiring: &Wiring<'_>,
+    name: &str,
+    asked: &ProxyService,
+    certificate: Option<&str>,
+) -> Result<Deployment, DrawError> {
     let selector = wiring.names.selector(Part::Proxy);
-    let component = wiring.component(None, Component::Proxy);
-    let (port, scheme) = if certificate.is_some() { ("https", "HTTPS") } else { ("http", "HTTP") };
-    let probe = |failures: i32| json!({"httpGet": {"path": "/", "port": port, "scheme": scheme}, "periodSeconds": 10, "failureThreshold": failures});
-    let mut ports = vec![json!({"name": "http", "containerPort": 8080})];
-    let mut mounts = vec![json!({"name": "configuration", "mountPath": CONFIG_PATH, "subPath": CONFIG_KEY})];
-    let mut volumes = vec![json!({"name": "configuration", "configMap": {"name": name}})];
+    let component = wiring.component(Some(&asked.proxy), Component::Proxy);
+    let mut ports = vec![("http", 8080)];
+    ports.extend(certificate.map(|_| ("https", 8443)));
+    let container = Container {
+        name: "proxy",
+        image: component.image.clone().unwrap_or_default(),
+        command: None,
+        args: None,
+        env: Vec::new(),
+        env_from: Vec::new(),
+        ports,
+        mounts: vec![mount_part("configuration", CONFIG_PATH, Some(CONFIG_KEY))],
+        // Not a page: that would be the portal's, and an nginx is not to be killed because the portal is down.
+        probes: Probes::of(Check::Tcp { port: if certificate.is_some() { "https" } else { "http" } }),
+    };
+    let mut pod = Pod::of(container, &component);
+    pod.volumes.push(config_map("configuration", name));
     if let Some(certificate) = certificate {
-        ports.push(json!({"name": "https", "containerPort": 8443}));
-        mounts.push(json!({"name": "certificate", "mountPath": SSL_DIR}));
-        volumes.push(json!({"name": "certificate", "secret": {"secretName": certificate}}));
+        pod = pod.with(secret("certificate", certificate, &[]), SSL_DIR);
     }
-    let container = json!({
-        "name": "proxy",
-        "image": component.image,
-        "imagePullPolicy": component.pull_policy(),
-        "ports": ports,
-        "volumeMounts": mounts,
-        "startupProbe": probe(30),
-        "livenessProbe": probe(3),
-        "readinessProbe": probe(2),
-        "lifecycle": {"preStop": {"exec": {"command": ["sleep", "5"]}}},
-        "securityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}},
-    });
-    json!({
-        "metadata": metadata(&wiring.names, name.to_owned()),
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": selector},
-            "template": {
-                "metadata": {"labels": selector},
-                "spec": {
-                    "containers": [container],
-                    "volumes": volumes,
-                    "enableServiceLinks": false,
-                    "automountServiceAccountToken": false,
-                    "terminationGracePeriodSeconds": 60,
-                    "imagePullSecrets": Some(&component.image_pull_secrets).filter(|all| !all.is_empty()),
-                    "securityContext": {
-                        "runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER,
-                        "seccompProfile": {"type": "RuntimeDefault"},
-                    },
-                },
-            },
-        },
-    })
+    let mut labels = component.template_labels.clone();
+    labels.extend(selector.clone());
+    let metadata_of_pods = ObjectMeta {
+        labels: Some(labels),
+        annotations: Some(component.template_annotations.clone()).filter(|all| !all.is_empty()),
+        ..ObjectMeta::default()
+    };
+    let spec = DeploymentSpec {
+        replicas: Some(component.replicas()),
+        selector: LabelSelector { match_labels: Some(selector), match_expressions: None },
+        template: PodTemplateSpec { metadata: Some(metadata_of_pods), spec: Some(pod.spec(&component)?) },
+        ..DeploymentSpec::default()
+    };
+    Ok(Deployment { metadata: metadata(&wiring.names, name.to_owned()), spec: Some(spec), status: None })
+}
+
+/// Lets one pod at a time be evicted, where there are several.
+fn budget(wiring: &Wiring<'_>, name: &str, asked: &ProxyService) -> Option<PodDisruptionBudget> {
+    let spec = PodDisruptionBudgetSpec {
+        max_unavailable: Some(IntOrString::Int(1)),
+        selector: Some(LabelSelector {
+            match_labels: Some(wiring.names.selector(Part::Proxy)),
+            match_expressions: None,
+        }),
+        ..PodDisruptionBudgetSpec::default()
+    };
+    let metadata = metadata(&wiring.names, name.to_owned());
+    (asked.proxy.replicas() > 1).then_some(PodDisruptionBudget { metadata, spec: Some(spec), status: None })
 }
 
 #[cfg(test)]
@@ -195,5 +209,33 @@ mod tests {
             volumes["template"]["spec"]["volumes"][1]["secret"]["secretName"],
             "sample-harbor-public-tls"
         );
+    }
+
+    #[test]
+    fn its_pods_are_run_as_the_spec_says() {
+        let mut harbor = harbor("2.15.2", true);
+        harbor.spec.common.portal = None;
+        let made = |harbor: &mut crate::api::Harbor, pods: Value| {
+            let expose = json!({"core": {"service": {"proxy": pods}}});
+            harbor.spec.common.expose = serde_json::from_value(expose).unwrap();
+            wired(harbor, |wiring| parts(wiring).unwrap().unwrap())
+        };
+        let one = made(&mut harbor, json!({}));
+        assert!(one.budget.is_none(), "a single pod may be evicted");
+        let conf = &one.config.data.unwrap()[CONFIG_KEY];
+        assert!(conf.contains("location / {\n") && conf.contains("return 404;"), "{conf}");
+        let several = json!({"replicas": 2, "nodeSelector": {"disk": "fast"}, "priorityClassName": "high",
+            "resources": {"limits": {"memory": "64Mi"}}, "extraEnv": [{"name": "TZ", "value": "UTC"}]});
+        let several = made(&mut harbor, several);
+        assert_eq!(json!(several.budget)["spec"]["maxUnavailable"], 1);
+        let spec = json!(several.deployment.spec);
+        let pod = &spec["template"]["spec"];
+        let container = &pod["containers"][0];
+        assert_eq!((&spec["replicas"], &pod["nodeSelector"]["disk"]), (&json!(2), &json!("fast")));
+        assert_eq!((&pod["priorityClassName"], &container["env"][0]["name"]), (&json!("high"), &json!("TZ")));
+        assert_eq!(container["resources"]["limits"]["memory"], "64Mi");
+        // Whatever it shows, it lives as long as it can be reached.
+        assert_eq!(container["livenessProbe"]["tcpSocket"]["port"], "http");
+        assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
     }
 }

@@ -85,11 +85,20 @@ impl Pod {
     }
 
     /// As Kubernetes has it. Of the component itself come the options of the pod, and what is added to its containers.
-    pub(super) fn spec(self, component: &ComponentSpec) -> Result<PodSpec, DrawError> {
-        let mut volumes = self.volumes;
-        for (at, volume) in component.extra_volumes.iter().enumerate() {
-            volumes
-                .push(volume.typed().map_err(|error| at_field(&format!("spec.extraVolumes[{at}]"), &error))?);
+    pub(crate) fn spec(self, component: &ComponentSpec) -> Result<PodSpec, DrawError> {
+        let (mut volumes, mut pull_secrets) = (self.volumes, Vec::new());
+        // Those beside the component bring volumes and images of their own.
+        for (_, spec) in &self.containers {
+            for volume in typed("spec.extraVolumes", &spec.extra_volumes)? {
+                if !volumes.contains(&volume) {
+                    volumes.push(volume);
+                }
+            }
+            for secret in &spec.image_pull_secrets {
+                if !pull_secrets.contains(secret) {
+                    pull_secrets.push(secret.clone());
+                }
+            }
         }
         let containers = self
             .containers
@@ -102,7 +111,7 @@ impl Pod {
             termination_grace_period_seconds: Some(self.grace),
             // A Service called `harbor` or `registry` would otherwise set variables that Harbor reads.
             enable_service_links: Some(false),
-            automount_service_account_token: Some(false),
+            automount_service_account_token: Some(component.automount_service_account_token.unwrap_or(false)),
             service_account_name: component.service_account_name.clone(),
             security_context: Some(PodSecurityContext {
                 run_as_non_root: Some(true),
@@ -116,7 +125,7 @@ impl Pod {
                 }),
                 ..PodSecurityContext::default()
             }),
-            image_pull_secrets: some(component.image_pull_secrets.clone()),
+            image_pull_secrets: some(pull_secrets),
             node_selector: Some(component.node_selector.clone()).filter(|labels| !labels.is_empty()),
             tolerations: some(typed("spec.tolerations", &component.tolerations)?),
             affinity: match &component.affinity {

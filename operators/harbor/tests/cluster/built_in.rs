@@ -6,13 +6,28 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret, Service};
 use kube::ResourceExt as _;
 use serde_json::json;
-use windlass_testenv::{Story, TestEnv, or_not_run};
+use windlass_testenv::{Requests, Story, TestEnv, or_not_run};
 
 use crate::sample::{built_in, for_each, healthy, operator, print, said, word};
-use crate::world::{World, settled};
+use crate::world::{World, Written, settled};
 
 const CLAIMS: [&str; 3] = ["sample-database", "sample-redis", "sample-registry"];
 const PASSWORDS: [&str; 2] = ["sample-database-password", "sample-redis"];
+
+/// Wants a HarborCluster to have come in order: passwords and volumes, the servers on them, the Harbor that is told of them, its Core.
+fn came_in_order(asked: &Requests) -> Result<()> {
+    let written = Written::of(asked);
+    let harbor = "harbors sample-harbor";
+    for (password, server) in PASSWORDS.into_iter().zip(["sample-database", "sample-redis"]) {
+        let set = format!("statefulsets {server}");
+        written.before(&format!("secrets {password}"), &set)?;
+        written.before(&format!("persistentvolumeclaims {server}"), &set)?;
+        written.before(&set, harbor)?;
+        written.before(&format!("services {server}"), harbor)?;
+    }
+    written.before("persistentvolumeclaims sample-registry", harbor)?;
+    written.before(harbor, "cores sample-harbor-harbor")
+}
 
 #[tokio::test]
 async fn deletion_keeps_volumes_and_passwords_and_the_next_of_that_name_finds_them() -> Result<()> {
@@ -27,7 +42,9 @@ async fn deletion_keeps_volumes_and_passwords_and_the_next_of_that_name_finds_th
         assert_eq!(said(&cluster, condition).0, "True", "{condition}");
     }
     settled(&running).await?;
-    print("built in", &for_each(&world.requests(begun)?));
+    let asked = for_each(&world.requests(begun)?);
+    print("built in", &asked);
+    came_in_order(&asked)?;
 
     // What the Harbor is told are names.
     let harbor: Harbor = world.get("sample-harbor").await?;
@@ -72,12 +89,24 @@ async fn deletion_keeps_volumes_and_passwords_and_the_next_of_that_name_finds_th
         assert!(secret.owner_references().is_empty(), "the garbage collector has no say in {name}");
         passwords.push((name, secret.data));
     }
+    let ended = world.mark()?;
     world.delete::<HarborCluster>("sample").await?;
     for gone in ["sample-database", "sample-redis"] {
         world.gone::<StatefulSet>(gone).await?;
     }
     world.gone::<Harbor>("sample-harbor").await?;
     world.gone::<Core>("sample-harbor-harbor").await?;
+    world.gone::<HarborCluster>("sample").await?;
+    // In reverse: the way in, Core, the Harbor, and only then what it keeps its data in.
+    let (deleted, harbor) = (Written::deleted(&world.requests(ended)?), "harbors sample-harbor");
+    deleted.before(harbor, "ingresses sample-harbor-harbor")?;
+    deleted.before("ingresses sample-harbor-harbor", "cores sample-harbor-harbor")?;
+    for server in ["sample-database", "sample-redis"] {
+        deleted.before("cores sample-harbor-harbor", &format!("statefulsets {server}"))?;
+    }
+    for kept in CLAIMS.map(|claim| format!("persistentvolumeclaims {claim}")) {
+        assert!(!deleted.objects().contains(&kept), "{kept}");
+    }
 
     world
         .put::<HarborCluster>({

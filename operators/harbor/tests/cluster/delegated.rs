@@ -1,5 +1,7 @@
 //! With a cache, a database and a storage that other operators run; the test plays their part.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use harbor_operator::api::{Harbor, HarborCluster};
 use harbor_operator::cluster::delegated::{Postgresql, RedisFailover, Tenant};
@@ -19,6 +21,8 @@ use crate::world::{World, settled};
 const BUDGET: usize = 150;
 /// The part of it that is for objects and for following what they need. How often a status is written depends on how long things take.
 const WITHOUT_STATUS: usize = 118;
+/// How long nothing may happen. The one real wait in here: that nothing is asked for can only be seen by waiting.
+const WINDOW: Duration = Duration::from_mins(1);
 
 #[tokio::test]
 async fn a_kind_that_is_missing_is_waited_for_and_then_all_goes_on() -> Result<()> {
@@ -105,6 +109,9 @@ async fn a_full_stack_is_healthy_on_real_health_within_its_budget_and_then_costs
 
     let quiet = world.mark()?;
     let reconciles = settled(&running).await?;
+    tokio::time::sleep(WINDOW).await;
+    let asked = world.requests(quiet)?.filter(|request| request.verb != "watch");
+    assert!(asked.is_empty(), "in {WINDOW:?} of rest: {asked}");
     world.change::<HarborCluster>("sample", json!({"metadata": {"annotations": {"look": "again"}}})).await?;
     running.idle_after(reconciles + 1).await?;
     let writes = world.requests(quiet)?.writes();

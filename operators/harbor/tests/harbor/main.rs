@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
 mod certificates;
+mod grows;
 // Of the servers, only PostgreSQL is needed here; that a program is fetched is said.
 #[allow(dead_code, clippy::print_stderr)]
 #[path = "../kit/mod.rs"]
@@ -19,13 +20,71 @@ use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
 use kube::ResourceExt as _;
 use kube::api::ListParams;
 use serde_json::json;
-use windlass_testenv::{Story, TestEnv, or_not_run};
-use world::{World, harbor, said, settled};
+use windlass_testenv::{Requests, Story, TestEnv, or_not_run};
+use world::{World, Written, harbor, said, settled};
 
 /// The most requests that a Harbor may cost until it is ready, events apart.
 const BUDGET: usize = 70;
 /// The part of it that is for objects and for following what they need: one write each, and one watch each.
 const WITHOUT_STATUS: usize = 54;
+
+/// The Secrets that each component is told of, by the ends of their names.
+const TOLD: [(&str, &[&str]); 5] = [
+    ("registrycontrollers", &["core-secret", "jobservice-secret", "internal-tls-registryctl"]),
+    ("registries", &["registry-basicauth", "registry-http", "internal-tls-registry"]),
+    (
+        "cores",
+        &[
+            "registry-basicauth",
+            "core-csrf",
+            "core-secret",
+            "core-tokencert",
+            "core-encryptionkey",
+            "jobservice-secret",
+            "internal-tls-core",
+        ],
+    ),
+    ("jobservices", &["core-secret", "jobservice-secret", "registry-basicauth", "internal-tls-jobservice"]),
+    ("portals", &["internal-tls-portal"]),
+];
+
+/// Wants a Harbor to have come in order: Secrets and certificates before those who are told of them, the registry before Core, the jobs
+/// after it, and the way in when there is something to come to.
+fn came_in_order(asked: &Requests) -> Result<()> {
+    let written = Written::of(asked);
+    let of = |kind: &str, part: &str| format!("{kind} sample-harbor-{part}");
+    for (component, secrets) in TOLD {
+        for &secret in secrets {
+            written.before(&of("secrets", secret), &format!("{component} sample-harbor"))?;
+            if secret.starts_with("internal-tls-") {
+                written.before(&of("secrets", "internal-tls-authority"), &of("secrets", secret))?;
+            }
+        }
+    }
+    // No pods before what they read.
+    for (kind, part) in [
+        ("configmaps", "registry"),
+        ("configmaps", "core"),
+        ("secrets", "core"),
+        ("configmaps", "jobservice"),
+        ("secrets", "jobservice"),
+        ("configmaps", "portal"),
+    ] {
+        written.before(&of(kind, part), &of("deployments", part))?;
+    }
+    for [first, then] in [
+        ["registrycontrollers sample-harbor", "registries sample-harbor"],
+        ["registries sample-harbor", "cores sample-harbor"],
+        ["deployments sample-harbor-registry", "cores sample-harbor"],
+        ["cores sample-harbor", "jobservices sample-harbor"],
+        ["deployments sample-harbor-core", "jobservices sample-harbor"],
+        ["deployments sample-harbor-core", "ingresses sample-harbor"],
+        ["deployments sample-harbor-portal", "ingresses sample-harbor"],
+    ] {
+        written.before(first, then)?;
+    }
+    Ok(())
+}
 
 #[tokio::test]
 async fn a_harbor_becomes_ready_in_order_within_its_budget_and_then_costs_nothing() -> Result<()> {
@@ -68,17 +127,7 @@ async fn a_harbor_becomes_ready_in_order_within_its_budget_and_then_costs_nothin
     let (told, others) = (BUDGET - WITHOUT_STATUS, asked.count() - status);
     assert!(others <= WITHOUT_STATUS, "{others} requests, and room for {told} of status");
 
-    // The order of what was created: certificates and the registry before Core, the way in last.
-    let first = |resource: &str| {
-        let mut all = asked.iter();
-        let made = all.position(|request| {
-            request.resource == resource && request.verb == "patch" && request.subresource.is_empty()
-        });
-        made.unwrap_or_else(|| panic!("no {resource}"))
-    };
-    let order = ["registrycontrollers", "registries", "cores", "jobservices"].map(first);
-    assert!(order.is_sorted(), "{order:?}");
-    assert!(first("cores") < first("ingresses"), "the way in comes when there is something to come to");
+    came_in_order(&asked)?;
 
     let quiet = world.mark()?;
     let reconciles = settled(&operator).await?;
@@ -146,10 +195,24 @@ async fn deletion_keeps_the_keys_and_the_next_harbor_of_that_name_finds_them() -
     world.ready().await?;
     let key: Secret = world.get("sample-harbor-core-encryptionkey").await?;
     assert!(key.owner_references().is_empty(), "the garbage collector has no say");
+    let ended = world.mark()?;
     world.delete::<Harbor>("sample").await?;
+    world.gone::<Harbor>("sample").await?;
     world.gone::<Core>("sample-harbor").await?;
     world.gone::<Secret>("sample-harbor-core-csrf").await?;
     world.gone::<Ingress>("sample-harbor").await?;
+    // In reverse: the way in first, and nobody loses what he works with.
+    let deleted = Written::deleted(&world.requests(ended)?);
+    for (first, then) in [
+        ("ingresses sample-harbor", "cores sample-harbor"),
+        ("jobservices sample-harbor", "cores sample-harbor"),
+        ("cores sample-harbor", "registries sample-harbor"),
+        ("cores sample-harbor", "secrets sample-harbor-core-csrf"),
+        ("cores sample-harbor", "secrets sample-harbor-internal-tls-core"),
+        ("secrets sample-harbor-internal-tls-core", "secrets sample-harbor-internal-tls-authority"),
+    ] {
+        deleted.before(first, then)?;
+    }
     let kept: Secret = world.get("sample-harbor-core-encryptionkey").await?;
     assert_eq!((kept.uid(), &kept.data), (key.uid(), &key.data));
     world.put::<Harbor>(harbor()).await?;
@@ -259,6 +322,12 @@ async fn a_service_leads_in_through_the_proxy() -> Result<()> {
     world.end(operator).await
 }
 
+/// The image of the first container of a Deployment.
+fn image(deployment: &Deployment) -> String {
+    let spec = json!(deployment.spec);
+    spec["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default().to_owned()
+}
+
 #[tokio::test]
 async fn an_upgrade_begins_with_core_and_stops_there_if_core_does_not_come_up() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
@@ -271,6 +340,7 @@ async fn an_upgrade_begins_with_core_and_stops_there_if_core_does_not_come_up() 
     let version = |object: &dyn Fn() -> std::collections::BTreeMap<String, String>| {
         object().get("harbor.goharbor.io/version").cloned().unwrap_or_default()
     };
+    let begun = world.mark()?;
     let stuck = json!({"spec": {"version": "2.15.2", "core": {"templateAnnotations": Story::NeverReady.annotations()}}});
     world.change::<Harbor>("sample", stuck).await?;
     world
@@ -285,6 +355,12 @@ async fn an_upgrade_begins_with_core_and_stops_there_if_core_does_not_come_up() 
     assert_eq!(version(&|| registry.annotations().clone()), "2.14.4");
     assert_eq!(version(&|| jobs.annotations().clone()), "2.14.4");
     assert_eq!(json!(world.get::<Harbor>("sample").await?.status)["version"], "2.14.4");
+    let is_new = |deployment: &Deployment| image(deployment).ends_with(":v2.15.2");
+    world.see("sample-harbor-core", "of the new version", is_new).await?;
+    for still in ["registry", "jobservice", "portal"] {
+        let deployment: Deployment = world.get(&format!("sample-harbor-{still}")).await?;
+        assert!(image(&deployment).ends_with(":v2.14.4"), "{still}: {}", image(&deployment));
+    }
 
     let pods = world.namespace.api::<Pod>();
     Story::Ready.tell(&pods, "core.goharbor.io/name=sample-harbor-core").await?;
@@ -292,6 +368,18 @@ async fn an_upgrade_begins_with_core_and_stops_there_if_core_does_not_come_up() 
     assert_eq!(json!(ready.status)["version"], "2.15.2");
     let registry: Registry = world.get("sample-harbor").await?;
     assert_eq!(version(&|| registry.annotations().clone()), "2.15.2");
+    // The same in the server's log: nobody's pods are replaced before Core's, and those of the jobs after the registry's.
+    let written = Written::of(&world.requests(begun)?.resource("deployments"));
+    let parts = ["core", "registry", "jobservice", "portal"];
+    for part in parts {
+        assert!(is_new(&world.get(&format!("sample-harbor-{part}")).await?), "{part}");
+    }
+    let of = |part: &str| format!("deployments sample-harbor-{part}");
+    assert_eq!(written.objects().len(), parts.len(), "{:?}", written.objects());
+    for then in ["registry", "jobservice", "portal"] {
+        written.before(&of("core"), &of(then))?;
+    }
+    written.before(&of("registry"), &of("jobservice"))?;
 
     // And not back.
     world.change::<Harbor>("sample", json!({"spec": {"version": "2.14.4"}})).await?;

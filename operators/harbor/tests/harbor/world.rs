@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use example_support::{Running, rights};
 use harbor_operator::api::Harbor;
 use harbor_operator::settings::HarborSettings;
@@ -164,6 +164,46 @@ impl World {
         running.stop().await?;
         let refused = rights::missing(&self.requests(self.begun)?);
         ensure!(refused.is_empty(), "the operator lacks a right: {refused}");
+        Ok(())
+    }
+}
+
+/// The objects that were written or deleted, as `deployments sample-harbor-core`, each where that happened for the first time.
+pub(crate) struct Written(Vec<String>);
+
+impl Written {
+    pub(crate) fn of(asked: &Requests) -> Self {
+        Self::in_order(&asked.writes().filter(|request| request.verb != "delete"))
+    }
+
+    pub(crate) fn deleted(asked: &Requests) -> Self {
+        Self::in_order(&asked.verb("delete"))
+    }
+
+    fn in_order(requests: &Requests) -> Self {
+        let mut objects = Vec::new();
+        let done = requests.filter(|request| request.subresource.is_empty() && request.code < 300);
+        for request in done.iter() {
+            let object = format!("{} {}", request.resource, request.name);
+            if !objects.contains(&object) {
+                objects.push(object);
+            }
+        }
+        Self(objects)
+    }
+
+    /// All of them, in order.
+    pub(crate) fn objects(&self) -> &[String] {
+        &self.0
+    }
+
+    /// Wants one object to come before another.
+    pub(crate) fn before(&self, first: &str, then: &str) -> Result<()> {
+        let place = |object: &str| {
+            let found = self.0.iter().position(|written| written == object);
+            found.with_context(|| format!("no {object} in {:#?}", self.0))
+        };
+        ensure!(place(first)? < place(then)?, "{first} before {then}: {:#?}", self.0);
         Ok(())
     }
 }

@@ -38,6 +38,7 @@ impl Nginx {
         }
         for (there, here) in [(8080, &plain), (8443, &secure)] {
             text = text.replace(&format!("listen {there}"), &format!("listen {}", here.address()));
+            text = text.replace(&format!("listen [::]:{there}"), &format!("listen [::1]:{}", here.port()));
         }
         let file = dir.join("nginx.conf");
         fs::write(&file, &text).unwrap();

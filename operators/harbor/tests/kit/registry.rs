@@ -38,6 +38,9 @@ impl RegistryServer {
             };
         }
         command.env("REGISTRY_HTTP_ADDR", "127.0.0.1:0").env("REGISTRY_LOG_LEVEL", "info");
+        if text.contains("debug:") {
+            command.env("REGISTRY_HTTP_DEBUG_ADDR", "127.0.0.1:0");
+        }
         if text.contains(HTPASSWD_PATH) {
             command.env("REGISTRY_AUTH_HTPASSWD_PATH", &passwords);
         }

@@ -1,8 +1,9 @@
 //! The program and its user: what it says, and which of several settings counts.
 
-use std::process::{Command, Output};
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Output, Stdio};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use harbor_operator::settings::keys::keys;
 
 fn program(args: &[&str]) -> Command {
@@ -72,5 +73,45 @@ fn what_is_no_setting_is_named_with_its_file() -> Result<()> {
     let said = ends(&mut program(&["--kubeconfig=/nowhere", "--config=/nowhere/at/all"]), 3)?;
     assert!(said.contains("/nowhere/at/all"), "{said}");
     ends(&mut program(&["--clasname=blue"]), 2)?;
+    Ok(())
+}
+
+#[test]
+fn the_plan_of_a_manifest_is_drawn_without_a_cluster() -> Result<()> {
+    let here = env!("CARGO_MANIFEST_DIR");
+    let said = ends(&mut program(&["graph", &format!("{here}/samples/harborcluster.yaml")]), 0)?;
+    for node in ["StatefulSet", "Harbor ", "PersistentVolumeClaim", "retained"] {
+        assert!(said.contains(node), "{node} in {said}");
+    }
+    let newer = format!("{here}/tests/manifests/newer.yaml");
+    let said = ends(&mut program(&["graph", &newer, "--output=mermaid"]), 0)?;
+    assert!(said.contains("-->") && said.contains("Core"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn a_log_for_machines_is_one_object_a_line() -> Result<()> {
+    // A cluster that does not answer makes it say something; it goes on trying until it is told to stop.
+    let directory = tempfile::tempdir()?;
+    let config = directory.path().join("config");
+    std::fs::write(
+        &config,
+        "{apiVersion: v1, kind: Config, current-context: here, contexts: [{name: here, context: {cluster: c, user: u}}],
+          clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}], users: [{name: u, user: {}}]}",
+    )?;
+    let kubeconfig = format!("--kubeconfig={}", config.display());
+    let quiet = ["--metrics-bind-address=0", "--webhook-bind-address=0"];
+    let mut command = program(&[&kubeconfig, "--log-format=json", "-n", "registry"]);
+    let mut running = command.args(quiet).stderr(Stdio::piped()).spawn()?;
+    let mut lines = BufReader::new(running.stderr.take().context("standard error")?).lines();
+    let heard: Result<Vec<String>, _> = lines.by_ref().take(3).collect();
+    running.kill()?;
+    running.wait()?;
+    let heard = heard?;
+    assert!(!heard.is_empty());
+    for line in &heard {
+        let read: serde_json::Value = serde_json::from_str(line).with_context(|| line.clone())?;
+        assert!(read["level"].is_string() && read["timestamp"].is_string(), "{line}");
+    }
     Ok(())
 }

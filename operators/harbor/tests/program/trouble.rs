@@ -47,12 +47,11 @@ async fn an_image_that_is_not_there_is_named_with_its_component() -> Result<()> 
     let world = World::new(or_not_run!(TestEnv::shared().await), "image").await?;
     let operator = world.operator().await?;
     let mut sample = harbor();
-    sample["spec"]["core"] = json!({
-        "image": "registry.example.com/no/such:1",
-        "templateAnnotations": Story::ImagePullError.annotations(),
-    });
+    let image = "registry.example.com/no/such:1";
+    sample["spec"]["core"] =
+        json!({"image": image, "templateAnnotations": Story::ImagePullError.annotations()});
     world.put::<Harbor>(sample).await?;
-    world.complains(&["Core sample-harbor", "ImagePullBackOff"]).await?;
+    world.complains(&["Core sample-harbor", "ImagePullBackOff", image]).await?;
     let right = json!({"spec": {"core": {"image": null, "templateAnnotations": null}}});
     world.change::<Harbor>("sample", right).await?;
     world.ready().await?;

@@ -1,5 +1,7 @@
 //! nginx, on the configurations of portal and proxy.
 
+use std::net::TcpListener;
+
 use harbor_operator::config::portal::{Families, Portal};
 use harbor_operator::config::proxy::Proxy;
 use harbor_operator::config::{Address, portal, proxy};
@@ -10,15 +12,28 @@ use crate::kit::nginx::{Nginx, echo};
 use crate::kit::tls::Tls;
 use crate::{VERSIONS, release};
 
+/// Every choice of IP families, as far as this machine has them: nginx opens its sockets even to test a configuration.
+fn families() -> Vec<Families> {
+    let mut all = vec![Families::V4];
+    if TcpListener::bind(("::1", 0)).is_ok() {
+        all.extend([Families::BOTH, Families { v4: false, v6: true }, Families { v4: false, v6: false }]);
+    } else {
+        eprintln!("without IPv6 on this machine, only configurations for IPv4 are tested");
+    }
+    all
+}
+
 #[test]
 fn nginx_accepts_the_portals_configuration() {
     let dir = TempDir::new().unwrap();
     let tls = Tls::new(dir.path());
     for version in VERSIONS {
-        for encrypted in [false, true] {
-            let input = Portal { tls: encrypted, max_connections: 1024, families: Families::V4 };
-            let rendered = portal::render(&input, &release(version));
-            Nginx::write(&rendered.config[portal::CONFIG_KEY], dir.path(), &tls).test();
+        for families in families() {
+            for encrypted in [false, true] {
+                let input = Portal { tls: encrypted, max_connections: 1024, families };
+                let rendered = portal::render(&input, &release(version));
+                Nginx::write(&rendered.config[portal::CONFIG_KEY], dir.path(), &tls).test();
+            }
         }
     }
 }
@@ -28,21 +43,23 @@ fn nginx_accepts_the_proxys_configuration() {
     let dir = TempDir::new().unwrap();
     let tls = Tls::new(dir.path());
     for version in VERSIONS {
-        for (internal_tls, https) in [
-            (false, None),
-            (false, Some("harbor.example")),
-            (true, Some("harbor.example:30443")),
-            (true, None),
-        ] {
-            let input = Proxy {
-                core: Address::new("localhost", 80),
-                portal: Some(Address::new("localhost", 81)),
-                internal_tls,
-                https: https.map(str::to_owned),
-                families: Families::V4,
-            };
-            let rendered = proxy::render(&input, &release(version));
-            Nginx::write(&rendered.config[proxy::CONFIG_KEY], dir.path(), &tls).test();
+        for families in families() {
+            for (internal_tls, https) in [
+                (false, None),
+                (false, Some("harbor.example")),
+                (true, Some("harbor.example:30443")),
+                (true, None),
+            ] {
+                let input = Proxy {
+                    core: Address::new("localhost", 80),
+                    portal: Some(Address::new("localhost", 81)),
+                    internal_tls,
+                    https: https.map(str::to_owned),
+                    families,
+                };
+                let rendered = proxy::render(&input, &release(version));
+                Nginx::write(&rendered.config[proxy::CONFIG_KEY], dir.path(), &tls).test();
+            }
         }
     }
 }

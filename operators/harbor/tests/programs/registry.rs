@@ -2,21 +2,29 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use harbor_operator::components::registry::RegistryBlueprint;
 use harbor_operator::config::redis::{Redis, index};
 use harbor_operator::config::registry::{
-    Auth, Cache, FileSystem, Health, HealthCheck, Http, Log, Middlewares, Notifications, Registry,
-    RegistryRedis, S3, S3Keys, Schema1, Storage, UploadPurging, Validation,
+    Auth, CONFIG_KEY, Cache, FileSystem, HTPASSWD_PATH, Health, HealthCheck, Http, Log, Middlewares,
+    Notifications, Registry, RegistryRedis, S3, S3Keys, STORAGE_DIR, Schema1, Storage, UploadPurging,
+    Validation,
 };
-use harbor_operator::config::{htpasswd, outbound, registry};
+use harbor_operator::config::{Confidential, Rendered, htpasswd, outbound, registry};
+use serde_json::json;
 use sha2::Digest as _;
 use tempfile::TempDir;
 
+use crate::drawn::Drawn;
 use crate::kit::http::Client;
 use crate::kit::redis::{RedisServer, ask};
 use crate::kit::registry::RegistryServer;
 use crate::kit::s3::S3Server;
 use crate::kit::tls::Tls;
+use crate::sample::{claim, component, stored_secrets};
 use crate::{VERSIONS, every_character, redis_at, release, seconds};
 
 const USER: &str = "harbor_registry_user";
@@ -115,6 +123,51 @@ fn the_registry_runs_on_what_is_rendered_and_keeps_a_blob_for_whom_the_htpasswd_
     push_and_pull(&client, &b"a layer".repeat(100_000));
     assert!(dir.path().join("storage/docker/registry/v2").is_dir(), "the bytes lie below the root directory");
     let url = redis_at(redis.port, Some(&redis_password)).url(index::REGISTRY);
+    let remembered: u32 = ask(url.expose(), None, &["DBSIZE"]).trim().parse().unwrap();
+    assert!(remembered > 0, "the registry remembers blobs in database 1 of Redis");
+}
+
+/// From the resource on: a file that is mounted elsewhere than the registry looks for it, or a variable that names a
+/// Secret which nobody has, is seen here only.
+#[test]
+fn the_registry_runs_on_what_is_drawn_of_a_resource() {
+    let dir = TempDir::new().unwrap();
+    // As the samples have it.
+    let redis_password = "re:dis";
+    let redis = RedisServer::start(dir.path(), Some(redis_password), None, "");
+    let users = htpasswd::line(USER, &"secret".into(), 4, [7; 16]).unwrap();
+    let mut owner = component("Registry", "2.15.2", false);
+    owner["metadata"]["namespace"] = json!("registry");
+    owner["spec"]["redis"]["host"] = json!("127.0.0.1");
+    owner["spec"]["redis"]["port"] = json!(redis.port);
+    let mut given = stored_secrets();
+    given.extend([claim("ReadWriteOnce"), component("RegistryController", "2.15.2", false)]);
+    let passwords =
+        given.iter_mut().find(|object| object["metadata"]["name"] == "registry-basicauth").unwrap();
+    passwords["data"]["htpasswd"] = json!(BASE64_STANDARD.encode(users.expose()));
+
+    let owner = serde_json::from_value(owner).unwrap();
+    let sketch = windlass::sketch(&RegistryBlueprint::new(Arc::default()), &owner, &given).unwrap();
+    let drawn = Drawn::of(&sketch, given);
+    let container = drawn.container();
+    assert_eq!(container["args"][0], "serve");
+    let text = drawn.file(container["args"][1].as_str().unwrap());
+    assert!(text.contains(HTPASSWD_PATH) && text.contains(STORAGE_DIR), "{text}");
+    let mounts = container["volumeMounts"].as_array().unwrap();
+    assert!(mounts.iter().any(|mount| mount["mountPath"] == STORAGE_DIR), "{mounts:?}");
+    let users = Confidential::new(drawn.file(HTPASSWD_PATH));
+    let rendered = Rendered {
+        config: [(CONFIG_KEY.to_owned(), text)].into(),
+        env: drawn.environment(),
+        ..Rendered::default()
+    };
+
+    let server = RegistryServer::start(dir.path(), &rendered, &users, None);
+    let client = Client::new(server.port);
+    assert_eq!(client.ask("GET", "/v2/", b"").status, 401);
+    push_and_pull(&client.by(USER, "secret"), &b"a layer".repeat(1_000));
+    assert!(dir.path().join("storage/docker/registry/v2").is_dir(), "the bytes lie below the root directory");
+    let url = redis_at(redis.port, Some(redis_password)).url(index::REGISTRY);
     let remembered: u32 = ask(url.expose(), None, &["DBSIZE"]).trim().parse().unwrap();
     assert!(remembered > 0, "the registry remembers blobs in database 1 of Redis");
 }

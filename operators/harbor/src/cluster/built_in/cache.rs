@@ -47,6 +47,7 @@ pub fn cache(site: &Site<'_>, plan: &mut Plan) -> Result<Part<RedisHost>, DrawEr
         port: PORT,
         data: "/var/lib/redis",
         scratch: vec![("/run/cache", "1Mi")],
+        file: None,
         lives: json!({"tcpSocket": {"port": "redis"}}),
         serves: json!({"exec": {"command": ["/bin/sh", "-c", ASK]}}),
         patience: 60,

@@ -31,6 +31,8 @@ pub(super) struct Server<'s> {
     pub(super) data: &'static str,
     /// Where files are that are nobody's, in memory, and how large they get.
     pub(super) scratch: Vec<(&'static str, &'static str)>,
+    /// A file of a ConfigMap's that it reads.
+    pub(super) file: Option<File>,
     /// Whether it lives, as a probe's handler.
     pub(super) lives: Value,
     /// Whether it can serve, as a probe's handler.
@@ -43,6 +45,16 @@ pub(super) struct Server<'s> {
     pub(super) resources: Option<&'s Embedded<ResourceRequirements>>,
     /// The field of the spec, for messages.
     pub(super) field: &'static str,
+}
+
+/// A file that a server reads.
+pub(super) struct File {
+    /// The ConfigMap that it is in, under its own name.
+    pub(super) config_map: String,
+    /// Its directory. Other files that the image has there stay.
+    pub(super) directory: &'static str,
+    /// Its name.
+    pub(super) name: &'static str,
 }
 
 impl Server<'_> {
@@ -103,6 +115,11 @@ impl Server<'_> {
             mounts.push(json!({"name": format!("scratch-{at}"), "mountPath": path}));
             let memory = json!({"medium": "Memory", "sizeLimit": size});
             volumes.push(json!({"name": format!("scratch-{at}"), "emptyDir": memory}));
+        }
+        if let Some(File { config_map, directory, name }) = &self.file {
+            let path = format!("{directory}/{name}");
+            mounts.push(json!({"name": "file", "mountPath": path, "subPath": name, "readOnly": true}));
+            volumes.push(json!({"name": "file", "configMap": {"name": config_map}}));
         }
         let container = json!({
             "name": self.part,

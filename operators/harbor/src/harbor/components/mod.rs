@@ -12,7 +12,7 @@ use crate::api::core::RegistryCredentials;
 use crate::api::driver::{ImageChartStorage, Store};
 use crate::api::harbor::HarborCommon;
 use crate::api::names::{annotation, label};
-use crate::api::network::IngressController;
+use crate::api::network::{ExposeComponent, IngressController};
 use crate::api::postgres::HarborDatabase;
 use crate::api::redis::{RedisConnection, RedisHost};
 use crate::catalogue::{Component, Release};
@@ -33,6 +33,11 @@ mod trivy;
 
 /// Which instance of the operator is responsible: as the first operator of these kinds had it, and as ours has it.
 const CLASSES: [&str; 2] = [annotation::CLASS, windlass::names::ask::CLASS];
+
+/// What the name of the Secret ends with that has the certificate which users see, where it is ours.
+pub const PUBLIC_CERTIFICATE: &str = "public-tls";
+/// The same of Notary's.
+pub const NOTARY_PUBLIC_CERTIFICATE: &str = "notary-public-tls";
 
 /// The metadata of an object that a Harbor has.
 pub fn metadata(names: &Names, name: String) -> ObjectMeta {
@@ -126,8 +131,23 @@ impl<'a> Wiring<'a> {
     /// The Secret with the certificate that users see.
     pub fn public_certificate(&self) -> Option<String> {
         let expose = &self.common().expose.core;
-        let built_in =
-            || (expose.service.is_some() && expose.tls.is_some()).then(|| self.names.with("public-tls"));
+        self.certificate_for_users(expose, PUBLIC_CERTIFICATE)
+    }
+
+    /// How Notary is reached, where there is one.
+    pub fn notary_expose(&self) -> Option<&ExposeComponent> {
+        let common = self.common();
+        common.expose.notary.as_ref().filter(|_| common.notary.is_some())
+    }
+
+    /// The Secret with the certificate of Notary's Ingress.
+    pub fn notary_public_certificate(&self) -> Option<String> {
+        let expose = self.common().expose.notary.as_ref()?;
+        self.certificate_for_users(expose, NOTARY_PUBLIC_CERTIFICATE)
+    }
+
+    fn certificate_for_users(&self, expose: &ExposeComponent, own: &str) -> Option<String> {
+        let built_in = || expose.has_built_in_certificate().then(|| self.names.with(own));
         expose.certificate().map(str::to_owned).or_else(built_in)
     }
 
