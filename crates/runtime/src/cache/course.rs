@@ -77,6 +77,8 @@ pub(crate) enum Outcome {
     },
     /// The connection broke, or never came about.
     Cut,
+    /// The request was not answered in time.
+    NoAnswer,
     /// Nothing came for so long that the connection must be dead.
     Silent,
     /// A streamed list turned out to be of many objects.
@@ -180,8 +182,15 @@ impl Course {
                 (Pause::None, Some(Standing::Synced))
             }
             Outcome::Closed { early } if self.progressed || !early => (Pause::None, None),
+            // A server that has no time for all of it may have some for a part.
+            Outcome::NoAnswer if self.step() == Step::WholeList => {
+                self.way = Way::Paged;
+                self.failed()
+            }
             // A server that takes a watch only to end it at once is failing too.
-            Outcome::Closed { .. } | Outcome::Cut | Outcome::Refused(Refusal::Other) => self.failed(),
+            Outcome::Closed { .. } | Outcome::Cut | Outcome::NoAnswer | Outcome::Refused(Refusal::Other) => {
+                self.failed()
+            }
             Outcome::Silent => {
                 self.silent += 1;
                 if self.silent > 1 {
@@ -316,6 +325,7 @@ mod tests {
         for (outcome, step, pause, standing) in [
             (Outcome::Closed { early: true }, resume.clone(), Pause::None, None),
             (Outcome::Cut, resume.clone(), Pause::Backoff(1), None),
+            (Outcome::NoAnswer, resume.clone(), Pause::Backoff(1), None),
             (Outcome::Silent, resume.clone(), Pause::None, None),
             (Outcome::Refused(Refusal::Expired), Step::StreamList, Pause::None, None),
             (Outcome::Refused(Refusal::FromTheFuture), Step::StreamList, Pause::None, None),
@@ -343,6 +353,7 @@ mod tests {
         for (outcome, step, pause, standing) in [
             (Outcome::Closed { early: true }, Step::StreamList, Pause::Backoff(1), None),
             (Outcome::Cut, Step::StreamList, Pause::Backoff(1), None),
+            (Outcome::NoAnswer, Step::StreamList, Pause::Backoff(1), None),
             (Outcome::Many, Step::WholeList, Pause::None, None),
             (Outcome::NoEnd, Step::PagedList, Pause::None, None),
             (Outcome::Refused(Refusal::Invalid), Step::PagedList, Pause::None, None),
@@ -426,8 +437,12 @@ mod tests {
         course.ended(&Outcome::Refused(Refusal::Expired));
         assert_eq!(course.step(), Step::WholeList);
         assert!(!course.is_paged());
-        course.ended(&Outcome::NoEnd);
-        assert_eq!(course.step(), Step::PagedList);
+        for unwilling in [Outcome::NoEnd, Outcome::NoAnswer] {
+            let mut course = Course::new(false);
+            course.ended(&Outcome::Many);
+            course.ended(&unwilling);
+            assert_eq!(course.step(), Step::PagedList, "{unwilling:?}");
+        }
     }
 
     #[test]

@@ -255,7 +255,7 @@ impl Informer {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => return Err(cut(&error)),
             Err(_) => {
-                return Err(Ended { outcome: Outcome::Cut, message: "no answer in time".to_owned() });
+                return Err(Ended { outcome: Outcome::NoAnswer, message: "no answer in time".to_owned() });
             }
         };
         if answer.status().is_success() {
