@@ -190,22 +190,14 @@ async fn in_turn(bench: Bench, lane: Vec<Which>, results: Option<&Path>) -> Resu
     Ok(())
 }
 
-/// What runs at the same time, each lane with a control plane of its own. Where times are measured there is one lane. A smoke test looks
-/// at none, and much of it is waiting: for Leases to run out, for an API server that was killed.
+/// What runs at the same time: where times are measured, one after the other. A smoke test looks at none, and what needs no control plane
+/// goes on beside what does; of control planes there is one at a time.
 fn lanes(which: Vec<Which>, smoke: bool) -> Vec<Vec<Which>> {
     if !smoke {
         return vec![which];
     }
-    let mut lanes: [Vec<Which>; 3] = Default::default();
-    for which in which {
-        let lane = match which {
-            Which::W9 => 0,
-            Which::W6 | Which::Soak { .. } => 1,
-            _ => 2,
-        };
-        lanes[lane].push(which);
-    }
-    lanes.into_iter().filter(|lane| !lane.is_empty()).collect()
+    let (alone, others) = which.into_iter().partition(|which| matches!(which, Which::W9));
+    vec![alone, others]
 }
 
 /// Where this repository is.
