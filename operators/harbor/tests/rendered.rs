@@ -515,6 +515,20 @@ fn what_is_asked_for_registryctl_reaches_the_pods_of_the_registry() {
 }
 
 #[test]
+fn contour_is_told_which_port_speaks_tls() {
+    let told = |controller: &str, tls: bool| {
+        let mut owner = component("Core", "2.15.2", tls);
+        owner["metadata"]["annotations"]["goharbor.io/ingress-controller"] = json!(controller);
+        let sketch = draw(&owner, &everything("2.15.2", tls)).unwrap();
+        let service = sketch.objects.iter().find(|object| object.resource().kind == "Service").unwrap();
+        service.body()["metadata"]["annotations"]["projectcontour.io/upstream-protocol.tls"].clone()
+    };
+    assert!(told("contour", true).is_string());
+    assert!(told("contour", false).is_null(), "there is none");
+    assert!(told("default", true).is_null(), "nobody would read it");
+}
+
+#[test]
 fn a13_policies_are_made_where_asked_for_and_open_what_is_served() {
     for (kind, _) in KINDS {
         let mut owner = component(kind, "2.6.2", true);

@@ -300,6 +300,24 @@ mod tests {
     }
 
     #[test]
+    fn a8_of_a_part_of_which_nothing_is_said_everything_is_as_usual() {
+        let mut cluster = delegated();
+        let bare = |kind: &str, field: &str| json!({"kind": kind, "spec": {field: {}}});
+        cluster.spec.cache = serde_json::from_value(bare("RedisFailover", "redisFailover")).unwrap();
+        cluster.spec.database =
+            serde_json::from_value(bare("Zlando/PostgreSQL", "zlandoPostgreSql")).unwrap();
+        let sketch = windlass::sketch(&HarborClusterBlueprint::default(), &cluster, &[]).unwrap();
+        let spec = |kind: &str| {
+            let mut all = sketch.objects.iter().map(windlass::Desired::body);
+            all.find(|body| body["kind"] == kind).unwrap()["spec"].clone()
+        };
+        let redis = spec("RedisFailover");
+        assert_eq!((&redis["redis"]["replicas"], &redis["sentinel"]["replicas"]), (&json!(3), &json!(3)));
+        let database = spec("postgresql");
+        assert_eq!((&database["numberOfInstances"], &database["volume"]["size"]), (&json!(3), &json!("1Gi")));
+    }
+
+    #[test]
     fn a15_no_password_is_outside_of_a_secret() {
         let there =
             [json!({"kind": "Secret", "metadata": {"name": "harbor.postgresql-registry-sample.credentials"},

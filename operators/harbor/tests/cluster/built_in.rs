@@ -122,6 +122,16 @@ async fn deletion_keeps_volumes_and_passwords_and_the_next_of_that_name_finds_th
     for (name, data) in passwords {
         assert_eq!(world.get::<Secret>(name).await?.data, data, "{name}");
     }
+
+    // Asked to, it takes all of it along.
+    world.change::<HarborCluster>("sample", json!({"spec": {"deletionPolicy": "Delete"}})).await?;
+    world.delete::<HarborCluster>("sample").await?;
+    for name in CLAIMS {
+        world.gone::<PersistentVolumeClaim>(name).await?;
+    }
+    for name in PASSWORDS {
+        world.gone::<Secret>(name).await?;
+    }
     world.end(running).await
 }
 

@@ -49,9 +49,9 @@ async fn a_kind_that_is_missing_is_waited_for_and_then_all_goes_on() -> Result<(
     assert!(world.namespace.api::<Harbor>().get_opt("sample-harbor").await?.is_none());
 
     world.env.install_crds(&definitions()).await?;
-    play_redis(&world).await?;
-    play_postgres(&world).await?;
-    play_minio(&world).await?;
+    play_redis(&world, "sample").await?;
+    play_postgres(&world, "sample").await?;
+    play_minio(&world, "sample").await?;
     healthy(&world).await?;
     world.end(running).await
 }
@@ -74,9 +74,9 @@ async fn a_full_stack_is_healthy_on_real_health_within_its_budget_and_then_costs
         json!({"ingress": {"host": "notary.example.com"}, "tls": {"certificateRef": "public"}});
     world.put::<HarborCluster>(full).await?;
 
-    play_redis(&world).await?;
-    let postgres = play_postgres(&world).await?;
-    play_minio(&world).await?;
+    play_redis(&world, "sample").await?;
+    let postgres = play_postgres(&world, "sample").await?;
+    play_minio(&world, "sample").await?;
     let cluster = healthy(&world).await?;
     for condition in ["CacheReady", "DatabaseReady", "StorageReady", "ServiceReady"] {
         assert_eq!(said(&cluster, condition).0, "True", "{condition}");

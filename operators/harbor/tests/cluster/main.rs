@@ -10,3 +10,4 @@ mod delegated;
 mod external;
 mod others;
 mod sample;
+mod theirs;

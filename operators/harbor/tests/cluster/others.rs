@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use harbor_operator::cluster::delegated::{Postgresql, RedisFailover, Tenant};
+use harbor_operator::harbor::certmanager::Certificate;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -42,9 +43,9 @@ pub(crate) fn definitions() -> Vec<CustomResourceDefinition> {
     ]
 }
 
-/// What the operator of RedisFailovers makes.
-pub(crate) async fn play_redis(world: &World) -> Result<()> {
-    world.see("sample-redis", "asked for", |_: &RedisFailover| true).await?;
+/// What the operator of RedisFailovers makes for a HarborCluster of this name.
+pub(crate) async fn play_redis(world: &World, cluster: &str) -> Result<()> {
+    world.see(&format!("{cluster}-redis"), "asked for", |_: &RedisFailover| true).await?;
     let labels = |name: &str| json!({"app": name});
     let workload = |name: &str| {
         json!({
@@ -55,16 +56,16 @@ pub(crate) async fn play_redis(world: &World) -> Result<()> {
             },
         })
     };
-    world.put::<StatefulSet>(workload("rfr-sample-redis")).await?;
-    let mut sentinels = workload("rfs-sample-redis");
+    world.put::<StatefulSet>(workload(&format!("rfr-{cluster}-redis"))).await?;
+    let mut sentinels = workload(&format!("rfs-{cluster}-redis"));
     sentinels["spec"].as_object_mut().unwrap().remove("serviceName");
     world.put::<Deployment>(sentinels).await?;
     Ok(())
 }
 
 /// What Zalando's operator makes and says.
-pub(crate) async fn play_postgres(world: &World) -> Result<String> {
-    let name = format!("postgresql-{}-sample", world.namespace.name());
+pub(crate) async fn play_postgres(world: &World, cluster: &str) -> Result<String> {
+    let name = format!("postgresql-{}-{cluster}", world.namespace.name());
     world.see(&name, "asked for", |_: &Postgresql| true).await?;
     let secret = json!({"metadata": {"name": format!("harbor.{name}.credentials")}, "stringData": {"username": "harbor", "password": "first"}});
     world.put::<Secret>(secret).await?;
@@ -73,11 +74,26 @@ pub(crate) async fn play_postgres(world: &World) -> Result<String> {
 }
 
 /// What MinIO's operator says.
-pub(crate) async fn play_minio(world: &World) -> Result<()> {
-    world.see("minio-sample", "asked for", |_: &Tenant| true).await?;
-    let pools = json!([{"ssName": "minio-sample-zone-harbor", "state": "PoolInitialized"}]);
+pub(crate) async fn play_minio(world: &World, cluster: &str) -> Result<()> {
+    let name = format!("minio-{cluster}");
+    world.see(&name, "asked for", |_: &Tenant| true).await?;
+    let pools = json!([{"ssName": format!("{name}-zone-harbor"), "state": "PoolInitialized"}]);
     let status = json!({"currentState": "Initialized", "availableReplicas": 2, "pools": pools});
-    say::<Tenant>(world, "minio-sample", status).await
+    say::<Tenant>(world, &name, status).await
+}
+
+/// cert-manager's kind.
+pub(crate) fn certificates() -> CustomResourceDefinition {
+    definition("cert-manager.io", "v1", "Certificate", "certificates", true)
+}
+
+/// What cert-manager makes and says, if it is asked for a certificate of this name by that issuer.
+pub(crate) async fn play_cert_manager(world: &World, name: &str, issuer: &str) -> Result<()> {
+    world.see::<Certificate>(name, "asked for", |asked| asked.spec.issuer_ref.name == issuer).await?;
+    let data = json!({"tls.crt": "certificate", "tls.key": "key", "ca.crt": "authority"});
+    let made = json!({"metadata": {"name": name}, "type": "kubernetes.io/tls", "stringData": data});
+    world.put::<Secret>(made).await?;
+    say::<Certificate>(world, name, json!({"conditions": [{"type": "Ready", "status": "True"}]})).await
 }
 
 /// Says something of an object, as its operator does.

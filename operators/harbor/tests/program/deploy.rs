@@ -1,5 +1,6 @@
 //! The manifests: as they are checked in, applied to a cluster, and the program under exactly what they grant.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
@@ -40,6 +41,44 @@ fn the_manifests_that_are_checked_in_are_up_to_date() -> Result<()> {
             panic!("{stale}");
         }
     }
+    Ok(())
+}
+
+/// What an installation grants the operator: group, resource and verb of each right.
+fn granted(install: &Install) -> Result<BTreeSet<[String; 3]>> {
+    let mut all = BTreeSet::new();
+    for document in manifests(install)?.stream().split("---\n") {
+        let object: Value = serde_saphyr::from_str(document)?;
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let for_users = matches!(name.rsplit_once('.'), Some((_, "edit" | "view")));
+        if for_users || !matches!(object["kind"].as_str(), Some("Role" | "ClusterRole")) {
+            continue;
+        }
+        for rule in object["rules"].as_array().into_iter().flatten() {
+            let words =
+                |field: &str| -> Result<Vec<String>> { Ok(serde_json::from_value(rule[field].clone())?) };
+            for group in words("apiGroups")? {
+                for resource in words("resources")? {
+                    let rights =
+                        words("verbs")?.into_iter().map(|verb| [group.clone(), resource.clone(), verb]);
+                    all.extend(rights);
+                }
+            }
+        }
+    }
+    Ok(all)
+}
+
+#[test]
+fn in_one_namespace_it_may_do_the_same_but_for_what_is_in_none() -> Result<()> {
+    let (everywhere, there) = (granted(&installation())?, granted(&installation().namespaced())?);
+    assert!(there.len() > 50 && !there.iter().flatten().any(|word| word == "*"), "{there:#?}");
+    let more: Vec<_> = there.difference(&everywhere).collect();
+    assert!(more.is_empty(), "only in one namespace: {more:#?}");
+    let in_no_namespace = ["apiextensions.k8s.io", "admissionregistration.k8s.io"];
+    let lacking: Vec<_> =
+        everywhere.difference(&there).filter(|[group, ..]| !in_no_namespace.contains(&&**group)).collect();
+    assert!(lacking.is_empty(), "only in the whole cluster: {lacking:#?}");
     Ok(())
 }
 

@@ -211,9 +211,9 @@ async fn build(world: &World) -> Result<()> {
     let harbor = json!({"metadata": {"labels": labels}, "spec": spec});
     Box::pin(writer.put::<Harbor>("sample-harbor", harbor)).await?;
 
-    play_redis(world).await?;
-    play_postgres(world).await?;
-    play_minio(world).await
+    play_redis(world, "sample").await?;
+    play_postgres(world, "sample").await?;
+    play_minio(world, "sample").await
 }
 
 #[tokio::test]

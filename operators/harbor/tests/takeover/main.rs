@@ -6,6 +6,7 @@ mod cluster;
 mod install;
 mod optional;
 #[path = "../cluster/others.rs"]
+#[allow(dead_code)] // other tests use the rest
 mod others;
 #[path = "../cluster/sample.rs"]
 #[allow(dead_code)] // other tests use the rest
