@@ -316,6 +316,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// A stream in pieces.
+    fn pieces(stream: &[u8], cuts: Vec<usize>) -> Vec<&[u8]> {
+        let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(stream.len())).collect();
+        cuts.sort_unstable();
+        let (mut chunks, mut from) = (Vec::new(), 0);
+        for cut in cuts {
+            chunks.push(&stream[from..cut]);
+            from = cut;
+        }
+        chunks.push(&stream[from..]);
+        chunks
+    }
+
     fn lines_of(chunks: &[&[u8]]) -> Vec<Vec<u8>> {
         let mut lines = Lines::default();
         let mut found = Vec::new();
@@ -336,15 +349,7 @@ mod tests {
             cuts in prop::collection::vec(0_usize..80, 0..8),
         ) {
             let stream = text.iter().flat_map(|line| [line.as_bytes(), b"\n"]).flatten().copied().collect::<Vec<u8>>();
-            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(stream.len())).collect();
-            cuts.sort_unstable();
-            let mut chunks = Vec::new();
-            let mut from = 0;
-            for cut in cuts {
-                chunks.push(&stream[from..cut]);
-                from = cut;
-            }
-            chunks.push(&stream[from..]);
+            let chunks = pieces(&stream, cuts);
             let expected: Vec<Vec<u8>> = text.into_iter().map(String::into_bytes).collect();
             prop_assert_eq!(lines_of(&chunks), expected);
         }
@@ -425,15 +430,7 @@ mod tests {
             let (one, other) = if first { (of_list, of_items) } else { (of_items, of_list) };
             let text = format!("{{\"apiVersion\":\"v1\",{one},\"n\": 7 ,{other},\"zeal\":true}}\n");
             let stream = text.as_bytes();
-            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(stream.len())).collect();
-            cuts.sort_unstable();
-            let mut chunks = Vec::new();
-            let mut from = 0;
-            for cut in cuts {
-                chunks.push(&stream[from..cut]);
-                from = cut;
-            }
-            chunks.push(&stream[from..]);
+            let chunks = pieces(stream, cuts);
             let (found, meta) = items_of(&chunks).unwrap();
             let found: Vec<serde_json::Value> = found.iter().map(|item| serde_json::from_str(item).unwrap()).collect();
             prop_assert_eq!(found, objects);
