@@ -515,6 +515,22 @@ fn what_is_asked_for_registryctl_reaches_the_pods_of_the_registry() {
 }
 
 #[test]
+fn the_secret_of_a_registry_arrives_as_it_is_whatever_is_in_it() {
+    // The registry reads its environment as YAML: `plain0`, and `*star: [`.
+    for (encoded, name) in [("cGxhaW4w", "odd"), ("KnN0YXI6IFs=", "sample-harbor-registry")] {
+        let mut there = everything("2.15.2", false);
+        there.push(json!({"kind": "Secret", "metadata": {"name": "odd"}, "data": {"secret": encoded}}));
+        let mut registry = component("Registry", "2.15.2", false);
+        registry["spec"]["http"]["secretRef"] = json!("odd");
+        let sketch = draw(&registry, &there).unwrap();
+        let env = deployment(&sketch)["spec"]["template"]["spec"]["containers"][0]["env"].clone();
+        let all = env.as_array().unwrap();
+        let variable = all.iter().find(|variable| variable["name"] == "REGISTRY_HTTP_SECRET").unwrap();
+        assert_eq!(variable["valueFrom"]["secretKeyRef"]["name"], name, "{variable}");
+    }
+}
+
+#[test]
 fn contour_is_told_which_port_speaks_tls() {
     let told = |controller: &str, tls: bool| {
         let mut owner = component("Core", "2.15.2", tls);

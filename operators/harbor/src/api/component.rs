@@ -67,7 +67,8 @@ pub struct ComponentSpec {
     /// Its priority where nodes are full.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_class_name: Option<String>,
-    /// More environment, as in a container. What the operator sets itself cannot be changed here.
+    /// More environment, as in a container. What the operator sets itself cannot be changed here, and no pods are replaced when a Secret
+    /// that is named here changes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extra_env: Vec<Embedded<EnvVar>>,
     /// More volumes, as in a Pod.

@@ -9,6 +9,7 @@ use crate::api::registry_health::RegistryHealth;
 use crate::api::registry_storage::BlobDescriptorCache;
 use crate::catalogue::Release;
 use crate::config::registry as file;
+use crate::config::yaml::survives;
 use crate::wiring;
 use crate::workload::{Sources, Trust, count, duration, port, seconds_of};
 
@@ -41,8 +42,13 @@ pub(super) fn input(
     Ok(file::Registry {
         log: log(spec, sources),
         http: http(given)?,
-        http_secret: http_secret
-            .map(|secret| sources.one_of("spec.http.secretRef", secret, &["REGISTRY_HTTP_SECRET", "secret"])),
+        http_secret: http_secret.map(|secret| {
+            let key = sources.one_of("spec.http.secretRef", secret, &[file::HTTP_SECRET, "secret"]);
+            match sources.text(&key).filter(|text| !survives(text.expose())) {
+                Some(text) => file::HttpSecret::Quoted(text),
+                None => file::HttpSecret::Plain(key),
+            }
+        }),
         reporting: spec
             .reporting
             .iter()

@@ -16,8 +16,8 @@ use super::portal::{Families, Portal};
 use super::proxy::Proxy;
 use super::redis::{Redis, index};
 use super::registry::{
-    Auth, Cache, Debug, FileSystem, Health, HealthCheck, Http, Log, Middlewares, Notifications, Registry,
-    RegistryRedis, Schema1, Storage, UploadPurging, Validation,
+    Auth, Cache, Debug, FileSystem, HTTP_SECRET, Health, HealthCheck, Http, HttpSecret, Log, Middlewares,
+    Notifications, Registry, RegistryRedis, Schema1, Storage, UploadPurging, Validation,
 };
 use super::registryctl::RegistryController;
 use super::telemetry::Metrics;
@@ -176,7 +176,7 @@ pub(super) fn registry(storage: Storage, tls: bool) -> Registry {
             tls,
             debug: Some(Debug { port: 8001, metrics_path: Some("/metrics".to_owned()) }),
         },
-        http_secret: Some(SecretKey::new("sample-harbor-registry-http", "REGISTRY_HTTP_SECRET")),
+        http_secret: Some(HttpSecret::Plain(SecretKey::new("sample-harbor-registry-http", HTTP_SECRET))),
         reporting: BTreeMap::new(),
         storage,
         cache: Cache::Redis(RegistryRedis::new(redis(), index::REGISTRY)),

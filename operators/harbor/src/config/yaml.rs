@@ -216,6 +216,16 @@ fn quoted(string: &str) -> String {
     text
 }
 
+/// Whether a text arrives as it is where it is read as YAML without quotes, to be a text.
+pub fn survives(text: &str) -> bool {
+    const SIGNS: [char; 17] =
+        ['*', '&', '!', '|', '>', '%', '@', '`', '"', '\'', '#', '{', '[', ',', '}', ']', '~'];
+    let begins_well = !text.starts_with(SIGNS) && !text.starts_with(['-', '?', ':']);
+    let is_one_word = !text.chars().any(|character| character.is_whitespace() || character.is_control());
+    let is_nothing = text.is_empty() || text.eq_ignore_ascii_case("null");
+    begins_well && is_one_word && !is_nothing && !text.ends_with(':')
+}
+
 /// A secret in the form in which it survives the registry's environment.
 ///
 /// The registry reads each `REGISTRY_…` variable as YAML, so that a password like `*star`, `0123` or `a: b` fails, becomes another or is cut. In
@@ -232,6 +242,22 @@ mod tests {
 
     fn read<T: for<'de> serde::Deserialize<'de>>(text: &str) -> T {
         serde_saphyr::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn what_survives_without_quotes_is_read_as_it_is() {
+        for plain in ["a", "0a1b2c", "a:b", "a#b", "a-b_c.d", "x*y", "Zm9vYmFy=="] {
+            assert!(survives(plain), "{plain}");
+            assert_eq!(read::<String>(plain), plain);
+        }
+        for other in [
+            "", "*star", "&a", "a: b", "a #b", " a", "a ", "a\n", "- a", "-", "{a}", "'a'", "null", "~",
+            "a:", "|",
+        ] {
+            assert!(!survives(other), "{other:?}");
+            let value = registry_env_value(&Confidential::new(other));
+            assert_eq!(read::<String>(value.expose()), other);
+        }
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! How users come in by a Service: through an nginx of Harbor's own.
 
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
-use k8s_openapi::api::core::v1::{ConfigMap, PodTemplateSpec, Service};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use kube::api::ObjectMeta;
 use serde_json::{Value, json};
 use windlass::DrawError;
 
@@ -13,7 +12,7 @@ use crate::api::network::{ProxyService, ServiceType};
 use crate::catalogue::Component;
 use crate::config::proxy::{CONFIG_KEY, CONFIG_PATH, Proxy, SSL_DIR, render};
 use crate::config::{Address, portal::Families};
-use crate::workload::{Check, Container, Pod, Probes, config_map, mount_part, secret};
+use crate::workload::{Check, Container, Pod, Probes, config_map, deployment_spec, mount_part, secret};
 
 use super::components::{Wiring, metadata};
 use super::names::Part;
@@ -107,7 +106,6 @@ fn deployment(
     asked: &ProxyService,
     certificate: Option<&str>,
 ) -> Result<Deployment, DrawError> {
-    let selector = wiring.names.selector(Part::Proxy);
     let component = wiring.component(Some(&asked.proxy), Component::Proxy);
     let mut ports = vec![("http", 8080)];
     ports.extend(certificate.map(|_| ("https", 8443)));
@@ -128,19 +126,7 @@ fn deployment(
     if let Some(certificate) = certificate {
         pod = pod.with(secret("certificate", certificate, &[]), SSL_DIR);
     }
-    let mut labels = component.template_labels.clone();
-    labels.extend(selector.clone());
-    let metadata_of_pods = ObjectMeta {
-        labels: Some(labels),
-        annotations: Some(component.template_annotations.clone()).filter(|all| !all.is_empty()),
-        ..ObjectMeta::default()
-    };
-    let spec = DeploymentSpec {
-        replicas: Some(component.replicas()),
-        selector: LabelSelector { match_labels: Some(selector), match_expressions: None },
-        template: PodTemplateSpec { metadata: Some(metadata_of_pods), spec: Some(pod.spec(&component)?) },
-        ..DeploymentSpec::default()
-    };
+    let spec = deployment_spec(wiring.names.selector(Part::Proxy), &component, pod)?;
     Ok(Deployment { metadata: metadata(&wiring.names, name.to_owned()), spec: Some(spec), status: None })
 }
 

@@ -1,5 +1,7 @@
 //! The Deployment of a component.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -47,7 +49,18 @@ pub fn deployment(
     pod: Pod,
     strategy: Strategy,
 ) -> Result<Deployment, DrawError> {
-    let selector = site.selector();
+    let strategy = DeploymentStrategy { type_: Some(strategy.as_str().to_owned()), rolling_update: None };
+    let spec =
+        DeploymentSpec { strategy: Some(strategy), ..deployment_spec(site.selector(), component, pod)? };
+    Ok(Deployment { metadata: site.metadata(site.name()), spec: Some(spec), status: None })
+}
+
+/// Pods of a component, which are selected so.
+pub(crate) fn deployment_spec(
+    selector: BTreeMap<String, String>,
+    component: &ComponentSpec,
+    pod: Pod,
+) -> Result<DeploymentSpec, DrawError> {
     let mut labels = component.template_labels.clone();
     labels.extend(selector.clone());
     let metadata = ObjectMeta {
@@ -55,17 +68,12 @@ pub fn deployment(
         annotations: Some(component.template_annotations.clone()).filter(|all| !all.is_empty()),
         ..ObjectMeta::default()
     };
-    let spec = DeploymentSpec {
+    Ok(DeploymentSpec {
         replicas: Some(component.replicas()),
         selector: LabelSelector { match_labels: Some(selector), match_expressions: None },
-        strategy: Some(DeploymentStrategy {
-            type_: Some(strategy.as_str().to_owned()),
-            rolling_update: None,
-        }),
         template: PodTemplateSpec { metadata: Some(metadata), spec: Some(pod.spec(component)?) },
         ..DeploymentSpec::default()
-    };
-    Ok(Deployment { metadata: site.metadata(site.name()), spec: Some(spec), status: None })
+    })
 }
 
 #[cfg(test)]

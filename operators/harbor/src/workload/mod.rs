@@ -24,6 +24,7 @@ pub mod version;
 pub(crate) use blueprint::status;
 pub use blueprint::{ComponentBlueprint, Config, Deployed, Making, Parts, Vault};
 pub(crate) use convert::{count, duration, host, hosts, port, seconds_of};
+pub(crate) use deployment::deployment_spec;
 pub use deployment::{Strategy, deployment};
 pub use pod::{Container, Pod, USER};
 pub(crate) use pod::{at_field, config_map, empty, mount, mount_part, secret, secret_if_there};

@@ -85,7 +85,7 @@ impl Pod {
     }
 
     /// As Kubernetes has it. Of the component itself come the options of the pod, and what is added to its containers.
-    pub(crate) fn spec(self, component: &ComponentSpec) -> Result<PodSpec, DrawError> {
+    pub(super) fn spec(self, component: &ComponentSpec) -> Result<PodSpec, DrawError> {
         let (mut volumes, mut pull_secrets) = (self.volumes, Vec::new());
         // Those beside the component bring volumes and images of their own.
         for (_, spec) in &self.containers {

@@ -73,6 +73,11 @@ impl<'a> Sources<'a> {
         SecretKey::new(secret, found.unwrap_or(first))
     }
 
+    /// What there is under a key, if it is known and text.
+    pub fn text(&mut self, key: &SecretKey) -> Option<Confidential> {
+        self.look(&key.name)?.text::<Secret>(&key.name, &key.key).map(Confidential::new)
+    }
+
     /// The password of PostgreSQL, which Harbor's components read from the Secret itself and put into a list of words.
     pub fn database_password(&mut self, field: &str, secret: &str) -> SecretKey {
         let found = self.one_of(field, secret, &DATABASE_KEYS);

@@ -46,8 +46,8 @@ pub struct Registry {
     pub log: Log,
     /// The server.
     pub http: Http,
-    /// The key that uploads are signed with; as the registry reads it, in YAML.
-    pub http_secret: Option<SecretKey>,
+    /// The key that uploads are signed with.
+    pub http_secret: Option<HttpSecret>,
     /// Services that errors are reported to.
     pub reporting: BTreeMap<String, Options>,
     /// Where the images are.
@@ -354,6 +354,18 @@ pub struct TcpCheck {
     pub check: HealthCheck,
 }
 
+/// The variable, and the key, of the secret with which registries of one Service sign for each other.
+pub const HTTP_SECRET: &str = "REGISTRY_HTTP_SECRET";
+
+/// That secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HttpSecret {
+    /// It arrives as it is.
+    Plain(SecretKey),
+    /// The registry would read something else in it: it has to come in quotes, out of a Secret of ours.
+    Quoted(Confidential),
+}
+
 /// Renders the registry for one release. `secret` names the Secret that [`Rendered::secret`] will be in.
 ///
 /// The file is in [`Rendered::config`], unless options of middlewares, hooks or reporters are in it: these come from Secrets, and no environment
@@ -361,7 +373,11 @@ pub struct TcpCheck {
 pub fn render(registry: &Registry, release: &Release, secret: &str) -> Rendered {
     let mut vault = Vault::new(secret);
     let mut environment = Environment::default();
-    environment.secret_some("REGISTRY_HTTP_SECRET", registry.http_secret.as_ref());
+    let http_secret = registry.http_secret.as_ref().map(|secret| match secret {
+        HttpSecret::Plain(key) => key.clone(),
+        HttpSecret::Quoted(value) => vault.put(HTTP_SECRET, registry_env_value(value)),
+    });
+    environment.secret_some(HTTP_SECRET, http_secret.as_ref());
     if let Some(redis) = registry.cache.redis() {
         let mut quoted = |name: &str, value: &Confidential| {
             environment.secret(name, &vault.put(name, registry_env_value(value)));
