@@ -29,7 +29,11 @@ async fn a_command_gets_its_input_and_gives_its_output() -> Result<()> {
     for config in [user.config(), user.config_through(&proxy.url())?] {
         let client = Client::new(config, ClientOptions::default())?;
         let speaks = Exec::new(["sh", "-c", "echo word; echo complaint >&2"]).container("c");
-        let output = client.exec(&key, &speaks).await?;
+        // KWOK says that a pod runs before it listens for commands.
+        let output = eventually("a command to run", || async {
+            client.exec(&key, &speaks).await.map_err(|error| error.to_string())
+        })
+        .await?;
         assert_eq!(String::from_utf8_lossy(&output.stdout), "word\n");
         assert_eq!(String::from_utf8_lossy(&output.stderr), "complaint\n");
         assert_eq!(output.code, 0);
