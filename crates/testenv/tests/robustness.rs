@@ -94,6 +94,7 @@ fn this_test(name: &str, run: &Path) -> Result<Command> {
         .env("WINDLASS_RUN_DIR", run)
         .env("WINDLASS_TEST_LINGER", "0")
         .env_remove("WINDLASS_TEST_CONTEXT")
+        .env_remove("WINDLASS_TESTS_MUST_RUN")
         .env_remove("KUBEBUILDER_ASSETS");
     Ok(command)
 }
@@ -209,15 +210,18 @@ async fn a_portable_test_runs_anywhere() -> Result<()> {
 async fn on_a_named_cluster_only_portable_tests_run_and_the_others_say_so() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let run = tempfile::Builder::new().prefix("wl").tempdir_in("/tmp")?;
-    let there = |test: &str| -> Result<(bool, String)> {
+    let there = |test: &str, must_run: &str| -> Result<(bool, String)> {
         let mut command = this_test(test, run.path())?;
         command.env("KUBECONFIG", env.kubeconfig()?).env("WINDLASS_TEST_CONTEXT", "windlass");
+        command.env("WINDLASS_TESTS_MUST_RUN", must_run);
         let output = command.output()?;
         Ok((output.status.success(), String::from_utf8(output.stderr)?))
     };
-    let (passed, said) = there("a_portable_test_runs_anywhere")?;
+    let (passed, said) = there("a_portable_test_runs_anywhere", "")?;
     assert!(passed && said.contains("using the cluster of context \"windlass\""), "{said}");
-    let (passed, said) = there("the_shared_control_plane_answers")?;
+    let (passed, _) = there("the_shared_control_plane_answers", "1")?;
+    assert!(!passed, "where nobody reads that it was not run, it fails");
+    let (passed, said) = there("the_shared_control_plane_answers", "")?;
     assert!(passed && said.contains("test the_shared_control_plane_answers not run: it needs"), "{said}");
     assert!(said.contains("WINDLASS_TEST_CONTEXT=windlass"), "{said}");
     assert_eq!(std::fs::read_dir(run.path())?.count(), 0, "nothing was started");
