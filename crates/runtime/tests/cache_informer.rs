@@ -17,6 +17,7 @@ use windlass_runtime::client::{Apply, Client, Delete, Deletion};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::meta::{Keep, Meta};
 use windlass_runtime::resource::ResourceType;
+use windlass_testenv::within;
 
 type Slim = MetadataOnly<ConfigMap>;
 type Whole = Full<ConfigMap>;
@@ -51,9 +52,9 @@ fn change(name: &str, old: &str, new: &str, origin: Origin) -> (String, String, 
 
 /// Waits for a condition that news in flight will bring about.
 async fn eventually(condition: impl Fn() -> bool) {
-    while !condition() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    // Of a clock that is paused: an hour takes no time.
+    let seen = || std::future::ready(if condition() { Ok(()) } else { Err("not yet".to_owned()) });
+    within(Duration::from_hours(1), "the news", seen).await.unwrap();
 }
 
 fn version_of<S: Shape>(reader: &Reader<S>, name: &str) -> Option<String> {
@@ -246,8 +247,8 @@ async fn a_server_without_bookmarks_is_not_suspected_for_being_quiet() {
     api.next().await.answer(200, &json!({"metadata": {"resourceVersion": "10"}, "items": []}));
     let mut stream = api.watch_from(10).await;
     reader.synced().await;
-    tokio::time::sleep(Duration::from_mins(4)).await;
-    assert!(api.is_quiet());
+    let asked = tokio::time::timeout(Duration::from_mins(4), api.next()).await;
+    assert!(asked.is_err(), "it asks for nothing in four minutes");
     stream.bookmark(12).await;
     // From now on bookmarks are expected, and silence means death.
     let _second = api.watch_from(12).await;

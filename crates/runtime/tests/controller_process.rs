@@ -15,7 +15,7 @@ use windlass_runtime::cache::Full;
 use windlass_runtime::controller::{Controller, Outcome};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::manager::Manager;
-use windlass_testenv::{TestEnv, TestNamespace, or_not_run};
+use windlass_testenv::{TestEnv, TestNamespace, eventually, or_not_run, within};
 
 const ROLE: &str = "CONTROLLER_PROCESS";
 const NAMESPACE: &str = "CONTROLLER_NAMESPACE";
@@ -50,9 +50,11 @@ async fn the_program() -> Result<()> {
     manager.controller(controller)?;
     let readiness = manager.readiness().clone();
     tokio::spawn(async move {
-        while !readiness.report().to_string().contains("[+] manager") {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let started = within(Duration::from_hours(1), "the manager", || {
+            let report = readiness.report().to_string();
+            std::future::ready(if report.contains("[+] manager") { Ok(()) } else { Err(report) })
+        });
+        started.await.unwrap();
         println!("SAY started");
     });
     manager.run().await?;
@@ -134,10 +136,14 @@ async fn a_second_signal_ends_the_process_at_once() -> Result<()> {
     assert!(program.says("begun")?);
     program.signal()?;
     // Two signals that arrive together are one: send until it is gone.
-    while program.child.try_wait()?.is_none() {
-        program.signal()?;
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    eventually("the program to be gone", || {
+        std::future::ready(match program.child.try_wait() {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(format!("it runs, and was signalled: {:?}", program.signal())),
+            Err(error) => Err(error.to_string()),
+        })
+    })
+    .await?;
     // By the end of its grace time it would have failed with another code.
     assert_eq!(program.exit_code()?, Some(1));
     Ok(())

@@ -45,9 +45,10 @@ impl Log {
     /// Works until told to stop, and writes it down.
     async fn work(self, who: String, stop: Stop) {
         let work = async {
+            let mut ticks = tokio::time::interval(TICK);
             loop {
+                ticks.tick().await;
                 self.note(&who, SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos());
-                tokio::time::sleep(TICK).await;
             }
         };
         tokio::select! {
@@ -196,11 +197,12 @@ async fn lead_until_killed(namespace: &str) -> Result<()> {
     let (_stopper, stop) = Stop::pair();
     election
         .lead(&stop, || async {
+            let mut ticks = tokio::time::interval(TICK);
             loop {
+                ticks.tick().await;
                 let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
                 // Not by `println!`, which the harness may capture.
                 let _ = writeln!(std::io::stdout(), "child {now}");
-                tokio::time::sleep(TICK).await;
             }
         })
         .await?;

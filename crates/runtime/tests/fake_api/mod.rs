@@ -2,11 +2,11 @@
 // A module of several test binaries, each of which uses its part; a test fails by panicking.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::unused_self)]
 
-use std::time::Duration;
+use std::pin::Pin;
 
 use bytes::Bytes;
+use futures::StreamExt;
 use futures::channel::{mpsc, oneshot};
-use futures::{SinkExt, StreamExt};
 use http::{Method, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
@@ -16,7 +16,8 @@ use tower::service_fn;
 use windlass_runtime::client::{Client, ClientOptions};
 
 type Chunk = Result<Frame<Bytes>, std::io::Error>;
-type Reply = Result<Response<StreamBody<mpsc::Receiver<Chunk>>>, std::io::Error>;
+type Chunks = Pin<Box<dyn futures::Stream<Item = Chunk> + Send>>;
+type Reply = Result<Response<StreamBody<Chunks>>, std::io::Error>;
 
 /// The server's end: requests in the order they came.
 pub struct FakeApi {
@@ -36,7 +37,13 @@ pub struct Asked {
 
 /// A watch stream being answered.
 pub struct Stream {
-    chunks: mpsc::Sender<Chunk>,
+    chunks: tokio::sync::mpsc::Sender<Chunk>,
+}
+
+/// A body, and where its pieces come from.
+fn body() -> (tokio::sync::mpsc::Sender<Chunk>, StreamBody<Chunks>) {
+    let (chunks, mut receiver) = tokio::sync::mpsc::channel(64);
+    (chunks, StreamBody::new(Box::pin(futures::stream::poll_fn(move |cx| receiver.poll_recv(cx)))))
 }
 
 /// A client and the server it talks to.
@@ -109,13 +116,13 @@ impl Asked {
 
     /// Answers with headers and a body.
     pub fn answer_with(self, status: u16, headers: &[(&str, &str)], body: &Value) {
-        let (mut chunks, receiver) = mpsc::channel(1);
+        let (chunks, whole) = self::body();
         chunks.try_send(Ok(Frame::data(Bytes::from(body.to_string())))).unwrap();
         let mut answer = Response::builder().status(StatusCode::from_u16(status).unwrap());
         for (name, value) in headers {
             answer = answer.header(*name, *value);
         }
-        let _ = self.reply.send(Ok(answer.body(StreamBody::new(receiver)).unwrap()));
+        let _ = self.reply.send(Ok(answer.body(whole).unwrap()));
     }
 
     /// Answers with a refusal.
@@ -137,8 +144,8 @@ impl Asked {
 
     /// Answers 200 and leaves the stream open.
     pub fn stream(self) -> Stream {
-        let (chunks, receiver) = mpsc::channel(64);
-        let _ = self.reply.send(Ok(Response::new(StreamBody::new(receiver))));
+        let (chunks, body) = body();
+        let _ = self.reply.send(Ok(Response::new(body)));
         Stream { chunks }
     }
 }
@@ -163,7 +170,7 @@ impl Stream {
     }
 
     /// The connection breaks.
-    pub async fn cut(mut self) {
+    pub async fn cut(self) {
         let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
         self.chunks.send(Err(reset)).await.expect("a reader");
     }
@@ -173,9 +180,7 @@ impl Stream {
 
     /// Waits until the other side has closed the stream.
     pub async fn closed(&self) {
-        while !self.chunks.is_closed() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        self.chunks.closed().await;
     }
 }
 

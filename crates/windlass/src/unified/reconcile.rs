@@ -62,8 +62,8 @@ impl From<Unknown> for NoPlan {
     }
 }
 
-/// How long after it was not known what is there it is looked at again.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// What follows when it was not known what is there: another look, since nobody tells when a first list has ended without the object.
+pub(super) const LOOK_AGAIN: Outcome = Outcome::After(Duration::from_secs(5));
 
 impl<B: Blueprint> Machine<B> {
     pub(super) async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
@@ -96,19 +96,13 @@ impl<B: Blueprint> Machine<B> {
             return Ok(Outcome::Done);
         }
         if let Some(why) = self.blueprint.awaits(full.object()) {
-            let verdict = Verdict::waiting(why);
-            if let Some(wait) = self.hold_back(owner, &verdict) {
-                return Ok(Outcome::After(wait));
-            }
-            let own = self.own_status(full.object(), owner, None, &verdict);
-            self.tell(owner, &verdict, false, owner.generated(), own).await?;
-            return Ok(Outcome::Done);
+            return self.wait(full, owner, Verdict::waiting(why), Outcome::Done).await;
         }
         self.hold(full).await?;
         let drawing = match self.draw(full.object(), owner, held).await {
             Ok(drawing) => drawing,
             Err(NoPlan::Unknown(why)) => {
-                return self.wait_for_knowledge(full, owner, Verdict::waiting(why)).await;
+                return self.wait(full, owner, Verdict::waiting(why), LOOK_AGAIN).await;
             }
             Err(NoPlan::Wrong(error)) => {
                 let verdict = Verdict::stopped(Reason::DrawFailed, error.to_string());
@@ -138,19 +132,20 @@ impl<B: Blueprint> Machine<B> {
         Ok(hold_back.map_or(outcome, |wait| soonest(outcome, wait)))
     }
 
-    /// Says that there is no plan yet, and looks again: nobody tells when a first list has ended and the object is not in it.
-    pub(super) async fn wait_for_knowledge(
+    /// Says why there is no plan yet, if that has lasted.
+    pub(super) async fn wait(
         &self,
         full: &Full<B::Owner>,
         owner: &OwnerView,
         verdict: Verdict,
+        then: Outcome,
     ) -> Result<Outcome, Error> {
         if let Some(wait) = self.hold_back(owner, &verdict) {
             return Ok(Outcome::After(wait));
         }
         let own = self.own_status(full.object(), owner, None, &verdict);
         self.tell(owner, &verdict, false, owner.generated(), own).await?;
-        Ok(Outcome::After(LOOK_AGAIN))
+        Ok(then)
     }
 
     /// The plan of an owner. Pure but for reading the inputs.

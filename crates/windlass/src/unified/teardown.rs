@@ -10,7 +10,7 @@ use windlass_runtime::object::finalizers;
 use super::builder::Machine;
 use super::node::{Visited, being_deleted};
 use super::owner::OwnerView;
-use super::reconcile::{NoPlan, Told, outcome_of, soonest};
+use super::reconcile::{LOOK_AGAIN, NoPlan, Told, outcome_of, soonest};
 use crate::blueprint::Blueprint;
 use crate::error::Reason;
 use crate::inputs::{Given, Held};
@@ -36,7 +36,7 @@ impl<B: Blueprint> Machine<B> {
             Ok(drawing) => drawing,
             Err(NoPlan::Unknown(why)) => {
                 let verdict = Verdict::going(format!("deleting: {why}"));
-                return self.wait_for_knowledge(full, owner, verdict).await;
+                return self.wait(full, owner, verdict, LOOK_AGAIN).await;
             }
             Err(NoPlan::Wrong(error)) => {
                 let said = format!(

@@ -80,8 +80,15 @@ async fn g16_a_deleted_game_takes_everything_along_without_our_help() -> Result<
     world.forbid_pods().await?;
     let operator = world.operator().await?;
     world.create("web", spec(1)).await?;
-    let game = world.phase("web", Phase::NotReady).await?;
+    world.phase("web", Phase::NotReady).await?;
+    // The last that there is to say of it: nothing is on its way into the status any more.
+    let game = world
+        .see("web", "waiting for pods", |game: &Game| {
+            ready(game).is_some_and(|ready| ready.message.contains("0 of 1 replicas updated"))
+        })
+        .await?;
     assert_eq!(game.metadata.finalizers, None);
+    operator.idle_after(1).await?;
     let mark = world.mark()?;
     world.games.delete("web", &DeleteParams::foreground()).await?;
     world.gone::<Deployment>("web").await?;
@@ -89,8 +96,7 @@ async fn g16_a_deleted_game_takes_everything_along_without_our_help() -> Result<
     world.gone::<Ingress>("web").await?;
     world.gone::<Game>("web").await?;
     operator.idle_after(1).await?;
-    // What the Deployment said just before may still have been on its way into the status.
-    let writes = world.requests(mark)?.writes().filter(|request| request.subresource != "status");
+    let writes = world.requests(mark)?.writes();
     assert!(writes.is_empty(), "{writes}");
     world.end(operator).await
 }

@@ -2,9 +2,7 @@
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
-use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::{Value, json};
 use windlass::DrawError;
 
@@ -12,6 +10,7 @@ use crate::api::network::{ProxyService, ServiceType};
 use crate::catalogue::Component;
 use crate::config::proxy::{CONFIG_KEY, CONFIG_PATH, Proxy, SSL_DIR, render};
 use crate::config::{Address, portal::Families};
+use crate::workload::disruption::budget_of;
 use crate::workload::{Check, Container, Pod, Probes, config_map, deployment_spec, mount_part, secret};
 
 use super::components::{Wiring, metadata};
@@ -36,7 +35,9 @@ pub fn parts(wiring: &Wiring<'_>) -> Result<Option<ProxyParts>, DrawError> {
     let certificate = wiring.public_certificate();
     let name = wiring.names.service(Part::Proxy);
     let deployment = deployment(wiring, &name, asked, certificate.as_deref())?;
-    let budget = budget(wiring, &name, asked);
+    let several = asked.proxy.replicas() > 1;
+    let budget =
+        several.then(|| budget_of(metadata(&wiring.names, name.clone()), wiring.names.selector(Part::Proxy)));
     let config = ConfigMap {
         metadata: metadata(&wiring.names, name.clone()),
         data: Some(config(wiring, certificate.is_some())?),
@@ -128,20 +129,6 @@ fn deployment(
     }
     let spec = deployment_spec(wiring.names.selector(Part::Proxy), &component, pod)?;
     Ok(Deployment { metadata: metadata(&wiring.names, name.to_owned()), spec: Some(spec), status: None })
-}
-
-/// Lets one pod at a time be evicted, where there are several.
-fn budget(wiring: &Wiring<'_>, name: &str, asked: &ProxyService) -> Option<PodDisruptionBudget> {
-    let spec = PodDisruptionBudgetSpec {
-        max_unavailable: Some(IntOrString::Int(1)),
-        selector: Some(LabelSelector {
-            match_labels: Some(wiring.names.selector(Part::Proxy)),
-            match_expressions: None,
-        }),
-        ..PodDisruptionBudgetSpec::default()
-    };
-    let metadata = metadata(&wiring.names, name.to_owned());
-    (asked.proxy.replicas() > 1).then_some(PodDisruptionBudget { metadata, spec: Some(spec), status: None })
 }
 
 #[cfg(test)]

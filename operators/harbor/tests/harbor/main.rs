@@ -107,8 +107,9 @@ async fn a_harbor_becomes_ready_in_order_within_its_budget_and_then_costs_nothin
 
     let asked = world.requests(begun)?;
     // What the first Harbor of an installation costs once for all of them: keys of digests, and a look for each kind that is missing.
-    let missing = ["certificates", "postgresqls", "redisfailovers", "tenants"];
-    let once = |name: &str, resource: &str| name.ends_with("-digest-key") || missing.contains(&resource);
+    let once = |name: &str, resource: &str| {
+        name.ends_with("-digest-key") || world::MISSING_KINDS.contains(&resource)
+    };
     let first = asked.filter(|request| once(&request.name, &request.resource));
     let asked = asked.filter(|request| !once(&request.name, &request.resource));
     let mut counts = BTreeMap::<String, usize>::new();

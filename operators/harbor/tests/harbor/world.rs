@@ -32,6 +32,9 @@ impl<K> Kind for K where
 {
 }
 
+/// Kinds of other operators, which are not installed where only Harbors are tested.
+pub(crate) const MISSING_KINDS: [&str; 4] = ["certificates", "postgresqls", "redisfailovers", "tenants"];
+
 /// The operator with all controllers.
 fn operator(options: &HarborSettings) -> Operator {
     harbor_operator::operator_with(options)
