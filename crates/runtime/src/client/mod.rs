@@ -36,6 +36,7 @@ mod options;
 mod pods;
 mod retry;
 mod stats;
+mod transport;
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -116,14 +117,15 @@ pub(crate) trait Caches: Send + Sync {
 }
 
 impl Client {
-    /// A client with a configuration. kube's own retries are turned off: ours know what they repeat.
+    /// A client with a configuration. Calls and watches share connections by HTTP/2, where the server speaks it. kube's own retries are
+    /// turned off: ours know what they repeat.
     ///
     /// Must be called within a Tokio runtime.
     pub fn new(mut config: kube::Config, options: ClientOptions) -> Result<Self, InvalidClient> {
         config.default_retry = false;
         // Ours is set on each request; one of the configuration would be put over it.
         config.headers.retain(|(name, _)| name != http::header::USER_AGENT);
-        Self::from_kube(kube::Client::try_from(config).map_err(InvalidClient::Config)?, options)
+        Self::from_kube(transport::client(config).map_err(InvalidClient::Config)?, options)
     }
 
     /// A client around one of kube's, which should not repeat calls itself.
