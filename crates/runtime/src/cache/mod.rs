@@ -48,6 +48,7 @@ mod shelf;
 mod stats;
 mod store;
 mod view;
+mod watches;
 mod wire;
 
 pub use change::{Cause, Change, Origin, Problem, RbacRule, SyncState};

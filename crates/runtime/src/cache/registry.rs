@@ -4,7 +4,7 @@
 //! them. A view that loses its last reader reports back; a watch that loses its last view is ended.
 
 use std::any::{Any, TypeId};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use super::reader::{Part, Reader};
 use super::selection::Verdict;
 use super::stats::{WatchReport, WatchStats};
 use super::view::{AnyView, View};
+use super::watches::Watches;
 use super::{FieldSelector, LabelSelector, Selection, Shape, SyncState};
 use crate::client::{Caches, Client};
 use crate::intern::Str;
@@ -41,7 +42,7 @@ struct Inner {
     client: Client,
     timing: WatchTiming,
     runtime: OnceLock<Handle>,
-    watches: Mutex<HashMap<WatchKey, Arc<Watch>>>,
+    watches: Mutex<Watches>,
     /// Kinds whose lists this server does not stream.
     paged: Mutex<HashSet<ResourceType>>,
 }
@@ -147,7 +148,7 @@ impl Drop for Inner {
 impl Inner {
     fn view<S: Shape>(self: &Arc<Self>, key: WatchKey, keep: &Keep) -> Arc<View<S>> {
         let mut watches = self.watches.lock();
-        let watch = watches.entry(key.clone()).or_insert_with(|| Arc::new(Watch::new(key.clone())));
+        let watch = watches.enter(&key);
         let shape = TypeId::of::<S>();
         let mut slots = watch.slots.lock();
         let known = slots
@@ -174,7 +175,7 @@ impl Inner {
         drop(slots);
         watch.added.send_modify(|added| *added += 1);
         if self.runtime.get().is_some() {
-            self.spawn(watch);
+            self.spawn(&watch);
         }
         view
     }
@@ -217,20 +218,15 @@ impl Inner {
         }
     }
 
-    /// The watches that an object of this kind and namespace may be in.
-    fn concerned(&self, resource: &ResourceType, namespace: Option<&str>) -> Vec<Arc<Watch>> {
-        let watches = self.watches.lock();
-        let concerned = watches.values().filter(|watch| {
-            let key = &watch.key;
-            key.resource == *resource && (key.namespace.is_none() || key.namespace.as_deref() == namespace)
-        });
-        concerned.cloned().collect()
+    /// The watches that an object may be in.
+    fn concerned(&self, resource: &ResourceType, object: &ObjectKey) -> Vec<Arc<Watch>> {
+        self.watches.lock().concerned(resource, object)
     }
 }
 
 impl Caches for Inner {
     fn hold(&self, resource: &ResourceType) -> bool {
-        self.watches.lock().keys().any(|key| key.resource == *resource)
+        self.watches.lock().hold(resource)
     }
 
     fn wrote(&self, resource: &ResourceType, object: &[u8]) {
@@ -245,21 +241,20 @@ impl Caches for Inner {
         let Ok(Object { metadata }) = serde_json::from_slice(object) else {
             return;
         };
-        let now = Instant::now();
-        for watch in self.concerned(resource, metadata.namespace()) {
+        for watch in self.concerned(resource, &metadata.key) {
             let labels =
                 if watch.key.labels.matches(&metadata.labels) { Verdict::Inside } else { Verdict::Outside };
-            let verdict = labels.and(watch.key.fields.judge(object));
+            let verdict = labels.and(watch.key.fields.judge(&metadata, object));
             for view in watch.views().iter().filter_map(Weak::upgrade) {
                 // What does not fit a shape will not fit it when the watch brings it either, and is reported then.
-                let _ = view.wrote(object, verdict, now);
+                let _ = view.wrote(&metadata, object, verdict);
             }
         }
     }
 
     fn wrote_gone(&self, resource: &ResourceType, key: &ObjectKey, uid: Uid) {
         let now = Instant::now();
-        for watch in self.concerned(resource, key.namespace()) {
+        for watch in self.concerned(resource, key) {
             for view in watch.views().iter().filter_map(Weak::upgrade) {
                 view.wrote_gone(uid, key, now);
             }
@@ -268,7 +263,7 @@ impl Caches for Inner {
 }
 
 impl Watch {
-    fn new(key: WatchKey) -> Self {
+    pub(super) fn new(key: WatchKey) -> Self {
         Self {
             key,
             slots: Mutex::default(),

@@ -16,11 +16,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::index::{Extract, Indexes};
-use super::selection::Verdict;
 use super::shelf::{Keyed, Shelf};
 use super::{Change, Origin, Shape};
 use crate::key::ObjectKey;
-use crate::meta::{ResourceVersion, Uid};
+use crate::meta::{Meta, ResourceVersion, Uid};
 
 /// How long a deletion is remembered when no event ever confirms it (the object was outside the selection).
 const TOMBSTONE_LIFE: Duration = Duration::from_mins(15);
@@ -63,18 +62,11 @@ impl<S: Shape> Keyed for Entry<S> {
     }
 }
 
+/// Deleted: no event of this incarnation matters any more.
 struct Tombstone {
-    end: End,
     /// Lists when it was made: a later list is proof enough.
     lists: u32,
     at: Instant,
-}
-
-enum End {
-    /// Deleted: no event of this incarnation matters any more.
-    Gone,
-    /// Left the selection at this version; a newer version may have come back.
-    Left(ResourceVersion),
 }
 
 impl<S> Default for Store<S> {
@@ -214,9 +206,7 @@ impl<S: Shape> Store<S> {
         key: &ObjectKey,
         version: &ResourceVersion,
     ) -> Vec<Change<S>> {
-        if self.tombstones.get(uid).is_some_and(|tombstone| matches!(tombstone.end, End::Gone)) {
-            self.tombstones.remove(uid);
-        }
+        self.tombstones.remove(uid);
         let outlived = self.objects.get(key).is_some_and(|entry| {
             let known = entry.object.meta();
             // At the same version the watch knows better: it has evaluated the selector.
@@ -238,13 +228,11 @@ impl<S: Shape> Store<S> {
             return;
         }
         self.watched = version.clone();
-        if !self.tombstones.is_empty() {
-            self.tombstones.retain(|_, tombstone| match &tombstone.end {
-                End::Gone => true,
-                End::Left(at) => !version.covers(at),
-            });
+        if !self.emptied.is_empty() {
+            self.emptied.retain(|_, at| !version.covers(at));
+            // After a burst of writes it would stay as large as it was.
+            self.emptied.shrink_to(self.emptied.len() * 2);
         }
-        self.emptied.retain(|_, at| !version.covers(at));
     }
 
     /// Forgets deletions that nothing confirmed for a long time.
@@ -255,32 +243,30 @@ impl<S: Shape> Store<S> {
 
 // News from writes of this process.
 impl<S: Shape> Store<S> {
-    /// A write was answered with this object.
-    pub(crate) fn wrote(&mut self, object: S, verdict: Verdict, now: Instant) -> Vec<Change<S>> {
+    /// A write was answered with this object, which is of the selection, or may be.
+    pub(crate) fn wrote(&mut self, object: S, certain: bool) -> Vec<Change<S>> {
         let meta = object.meta();
         // The watch has been there already: it knows this version, or what came of it since.
         if self.watched.covers(&meta.resource_version) {
             return Vec::new();
         }
-        match verdict {
-            Verdict::Inside => self.put(object, Origin::Write),
-            // The watch will say if it left; a new object is the watch's to bring.
-            Verdict::Unknown => {
-                let known =
-                    self.objects.get(&meta.key).is_some_and(|entry| entry.object.meta().uid == meta.uid);
-                if known { self.put(object, Origin::Write) } else { Vec::new() }
-            }
-            Verdict::Outside => {
-                let outdated = self.objects.get(&meta.key).is_some_and(|entry| {
-                    meta.resource_version.supersedes(&entry.object.meta().resource_version)
-                });
-                let change = if outdated { self.take(&meta.key, Origin::Write) } else { None };
-                self.emptied.insert(meta.key.clone(), meta.resource_version.clone());
-                let end = End::Left(meta.resource_version.clone());
-                self.bury(meta.uid, end, now);
-                change.into_iter().collect()
-            }
+        // Where only the server can tell, the watch will say if it left; a new object is the watch's to bring.
+        let known = || self.objects.get(&meta.key).is_some_and(|entry| entry.object.meta().uid == meta.uid);
+        if certain || known() { self.put(object, Origin::Write) } else { Vec::new() }
+    }
+
+    /// A write was answered with an object that is not of the selection, or not any more.
+    pub(crate) fn wrote_outside(&mut self, meta: &Meta) -> Vec<Change<S>> {
+        if self.watched.covers(&meta.resource_version) {
+            return Vec::new();
         }
+        let outdated = self
+            .objects
+            .get(&meta.key)
+            .is_some_and(|entry| meta.resource_version.supersedes(&entry.object.meta().resource_version));
+        let change = if outdated { self.take(&meta.key, Origin::Write) } else { None };
+        self.emptied.insert(meta.key.clone(), meta.resource_version.clone());
+        change.into_iter().collect()
     }
 
     /// A write was answered: this incarnation is gone.
@@ -290,13 +276,9 @@ impl<S: Shape> Store<S> {
         if let Some(old) = change.as_ref().and_then(|change| change.old.as_ref()) {
             self.emptied.insert(key.clone(), old.meta().resource_version.clone());
         }
-        self.bury(uid, End::Gone, now);
-        change.into_iter().collect()
-    }
-
-    fn bury(&mut self, uid: Uid, end: End, now: Instant) {
         self.expire(now);
-        self.tombstones.insert(uid, Tombstone { end, lists: self.lists, at: now });
+        self.tombstones.insert(uid, Tombstone { lists: self.lists, at: now });
+        change.into_iter().collect()
     }
 }
 
@@ -305,10 +287,8 @@ impl<S: Shape> Store<S> {
     /// Stores an object unless something newer is known, and says what changed.
     fn put(&mut self, object: S, origin: Origin) -> Vec<Change<S>> {
         let meta = object.meta();
-        match self.tombstones.get(&meta.uid).map(|tombstone| &tombstone.end) {
-            Some(End::Gone) => return Vec::new(),
-            Some(End::Left(at)) if !meta.resource_version.supersedes(at) => return Vec::new(),
-            _ => {}
+        if self.tombstones.contains_key(&meta.uid) {
+            return Vec::new();
         }
         if self.emptied.get(&meta.key).is_some_and(|at| !meta.resource_version.supersedes(at)) {
             return Vec::new();

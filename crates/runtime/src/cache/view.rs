@@ -45,7 +45,8 @@ pub(crate) trait AnyView: Any + Send + Sync {
     fn deleted(&self, meta: &Meta);
     fn progressed(&self, version: &ResourceVersion);
     fn expire(&self, now: Instant);
-    fn wrote(&self, object: &[u8], verdict: Verdict, now: Instant) -> Result<(), Undecodable>;
+    /// A write was answered with this object.
+    fn wrote(&self, meta: &Meta, object: &[u8], verdict: Verdict) -> Result<(), Undecodable>;
     fn wrote_gone(&self, uid: Uid, key: &ObjectKey, now: Instant);
     fn set_state(&self, state: &SyncState);
     fn state_now(&self) -> SyncState;
@@ -215,9 +216,13 @@ impl<S: Shape> AnyView for View<S> {
         self.store.write().expire(now);
     }
 
-    fn wrote(&self, object: &[u8], verdict: Verdict, now: Instant) -> Result<(), Undecodable> {
+    fn wrote(&self, meta: &Meta, object: &[u8], verdict: Verdict) -> Result<(), Undecodable> {
+        if verdict == Verdict::Outside {
+            self.change(|store| store.wrote_outside(meta));
+            return Ok(());
+        }
         let object = self.decode(object)?;
-        self.change(|store| store.wrote(object, verdict, now));
+        self.change(|store| store.wrote(object, verdict == Verdict::Inside));
         Ok(())
     }
 

@@ -6,6 +6,10 @@ use std::str::FromStr;
 use serde_json::Value;
 
 use super::{InvalidSelector, Verdict};
+use crate::meta::Meta;
+
+const NAME: &str = "metadata.name";
+const NAMESPACE: &str = "metadata.namespace";
 
 /// A field selector. The default selects everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -24,19 +28,32 @@ impl FieldSelector {
         self.0.is_empty()
     }
 
-    /// Whether the object in these JSON bytes is selected.
+    /// The one name that an object must have to be selected, if there is one. Names never change: any other object never is.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.0.iter().find(|term| term.equal && term.path == NAME).map(|term| &*term.value)
+    }
+
+    /// Whether the object with these metadata, in these JSON bytes, is selected.
     ///
     /// Selectable fields are named by their JSON path, in all built-in kinds and CRDs; a field that is absent counts
     /// as the empty string, as it does for the server, except where a boolean is asked for (its default is the
     /// server's secret).
-    pub(crate) fn judge(&self, object: &[u8]) -> Verdict {
-        if self.is_empty() {
-            return Verdict::Inside;
+    pub(crate) fn judge(&self, meta: &Meta, object: &[u8]) -> Verdict {
+        let (known, others): (Vec<&Term>, Vec<&Term>) =
+            self.0.iter().partition(|term| matches!(&*term.path, NAME | NAMESPACE));
+        let of_known = |term: &Term| {
+            let actual = if term.path == NAME { meta.name() } else { meta.namespace().unwrap_or_default() };
+            Verdict::of((actual == term.value) == term.equal)
+        };
+        let verdict = known.into_iter().map(of_known).fold(Verdict::Inside, Verdict::and);
+        // The whole object is read only where that can still matter.
+        if others.is_empty() || verdict == Verdict::Outside {
+            return verdict;
         }
         let Ok(object) = serde_json::from_slice::<Value>(object) else {
             return Verdict::Unknown;
         };
-        self.0.iter().map(|term| term.judge(&object)).fold(Verdict::Inside, Verdict::and)
+        others.into_iter().map(|term| term.judge(&object)).fold(verdict, Verdict::and)
     }
 }
 
@@ -93,14 +110,22 @@ impl FromStr for FieldSelector {
 mod tests {
     use super::*;
 
-    const POD: &[u8] = br#"{"metadata":{"name":"p"},"spec":{"nodeName":"n1"},"status":{"phase":"Running"}}"#;
+    const POD: &[u8] = br#"{"metadata":{"name":"p","namespace":"n"},"spec":{"nodeName":"n1"},"status":{"phase":"Running"}}"#;
+
+    #[derive(serde::Deserialize)]
+    struct Pod {
+        metadata: Meta,
+    }
 
     #[test]
     fn fields_are_judged_by_their_path() {
+        let meta = serde_json::from_slice::<Pod>(POD).unwrap().metadata;
         for (selector, verdict) in [
             ("", Verdict::Inside),
             ("metadata.name=p", Verdict::Inside),
             ("metadata.name!=p", Verdict::Outside),
+            ("metadata.namespace=n,metadata.name=p", Verdict::Inside),
+            ("metadata.namespace=m", Verdict::Outside),
             ("spec.nodeName=n1,status.phase!=Failed", Verdict::Inside),
             ("spec.nodeName=n1,status.phase=Failed", Verdict::Outside),
             ("status.podIP=", Verdict::Inside),
@@ -109,7 +134,20 @@ mod tests {
             ("spec.hostNetwork=false,metadata.name=q", Verdict::Outside),
             ("spec=x", Verdict::Unknown),
         ] {
-            assert_eq!(selector.parse::<FieldSelector>().unwrap().judge(POD), verdict, "{selector}");
+            assert_eq!(selector.parse::<FieldSelector>().unwrap().judge(&meta, POD), verdict, "{selector}");
+        }
+    }
+
+    #[test]
+    fn a_selector_has_a_name_if_it_asks_for_one() {
+        for (selector, name) in [
+            ("metadata.name=p", Some("p")),
+            ("spec.nodeName=n1,metadata.name==p", Some("p")),
+            ("metadata.name!=p", None),
+            ("metadata.namespace=p", None),
+            ("", None),
+        ] {
+            assert_eq!(selector.parse::<FieldSelector>().unwrap().name(), name, "{selector}");
         }
     }
 

@@ -72,11 +72,11 @@ impl Given {
     }
 
     fn wrote(&mut self, object: Object) -> Vec<Change<Object>> {
-        self.store.wrote(object, Verdict::Inside, self.now)
+        self.store.wrote(object, true)
     }
 
     fn wrote_outside(&mut self, object: Object) -> Vec<Change<Object>> {
-        self.store.wrote(object, Verdict::Outside, self.now)
+        self.store.wrote_outside(object.meta())
     }
 
     fn wrote_gone(&mut self, name: &str, uid: u8) -> Vec<Change<Object>> {
@@ -280,10 +280,9 @@ fn an_older_departure_does_not_remove_what_a_write_brought_back() {
 #[test]
 fn an_answer_whose_selection_only_the_server_knows_updates_but_does_not_insert() {
     let mut given = Given::listed(10, vec![object("a", 1, 9)]);
-    let now = given.now;
-    let changes = given.store.wrote(object("a", 1, 11), Verdict::Unknown, now);
+    let changes = given.store.wrote(object("a", 1, 11), false);
     assert_eq!(brief(&changes), [(Some(9), Some(11), Origin::Write)]);
-    assert_eq!(brief(&given.store.wrote(object("b", 2, 12), Verdict::Unknown, now)), []);
+    assert_eq!(brief(&given.store.wrote(object("b", 2, 12), false)), []);
     assert_eq!(
         brief(&given.deleted("a", 1, 11)),
         [(Some(11), None, Origin::Watch)],
@@ -402,7 +401,7 @@ fn an_older_incarnation_does_not_come_back_after_its_successor_was_deleted() {
     store.begin_list();
     store.end_list(&rv(0)).unwrap();
     // The watch lags: it has shown neither the first incarnation nor its end.
-    store.wrote(object("a", 2, 6), Verdict::Inside, now);
+    store.wrote(object("a", 2, 6), true);
     store.wrote_gone(uid_of(2), &key("a"), now);
     assert!(store.applied(object("a", 1, 2)).is_empty());
     assert!(store.get(&key("a")).is_none());
@@ -464,7 +463,7 @@ impl Model {
                 match ours {
                     Some(true) => {
                         let answer = object(&name.to_string(), uid, version);
-                        let changes = self.store.wrote(answer, Verdict::Inside, now);
+                        let changes = self.store.wrote(answer, true);
                         self.hear(changes);
                         let read = self.store.get(&key(&name.to_string())).expect("we read what we wrote");
                         assert!(read.resource_version.covers(&rv(version)), "we read what we wrote");
@@ -495,7 +494,7 @@ impl Model {
             Act::Answer => {
                 if let Some((name, uid, version)) = self.late.pop() {
                     let changes =
-                        self.store.wrote(object(&name.to_string(), uid, version), Verdict::Inside, now);
+                        self.store.wrote(object(&name.to_string(), uid, version), true);
                     self.hear(changes);
                 }
             }
@@ -574,7 +573,7 @@ proptest! {
             model.check();
         }
         while let Some((name, uid, version)) = model.late.pop() {
-            let changes = model.store.wrote(object(&name.to_string(), uid, version), Verdict::Inside, now);
+            let changes = model.store.wrote(object(&name.to_string(), uid, version), true);
             model.hear(changes);
         }
         let held: Vec<(String, Uid, ResourceVersion)> = model
