@@ -1,6 +1,7 @@
 //! What an operator is made of, declared once.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
@@ -20,6 +21,15 @@ pub(crate) struct Drawer {
 
 type Part = Box<dyn Fn(&mut Setup<'_>) -> Result<(), BoxError> + Send + Sync>;
 
+type Make = Box<dyn Fn() -> Vec<CustomResourceDefinition> + Send + Sync>;
+
+/// Kinds, and their definitions once somebody has asked for them.
+#[derive(Default)]
+struct Definitions {
+    make: Vec<Make>,
+    made: OnceLock<Vec<CustomResourceDefinition>>,
+}
+
 /// An operator, declared: its name, its kinds, and the parts that it is made of.
 ///
 /// The same value [runs](crate::main), is [assembled](Self::assemble) in tests, and becomes [manifests](crate::manifests).
@@ -29,7 +39,7 @@ pub struct Operator {
     pub(crate) version: &'static str,
     pub(crate) about: String,
     pub(crate) image: Option<String>,
-    pub(crate) definitions: Vec<CustomResourceDefinition>,
+    definitions: Definitions,
     pub(crate) parts: Vec<Part>,
     pub(crate) drawers: Vec<Drawer>,
     pub(crate) settings: Vec<Setting>,
@@ -51,7 +61,7 @@ impl Operator {
             version: env!("CARGO_PKG_VERSION"),
             about: String::new(),
             image: None,
-            definitions: Vec::new(),
+            definitions: Definitions::default(),
             parts: Vec::new(),
             drawers: Vec::new(),
             settings: Vec::new(),
@@ -86,13 +96,22 @@ impl Operator {
     }
 
     /// A kind that it defines.
-    pub fn crd<K: CustomResourceExt>(self) -> Self {
-        self.definition(K::crd())
+    pub fn crd<K: CustomResourceExt + 'static>(self) -> Self {
+        self.definition(K::crd)
     }
 
-    /// A kind that it defines, where the definition is made otherwise (several versions, say).
-    pub fn definition(mut self, definition: CustomResourceDefinition) -> Self {
-        self.definitions.push(definition);
+    /// A kind that it defines, where the definition is made otherwise (several versions, say). It is made when it is needed: a process
+    /// that runs needs none, and a schema takes megabytes.
+    pub fn definition(self, make: impl Fn() -> CustomResourceDefinition + Send + Sync + 'static) -> Self {
+        self.define(move || vec![make()])
+    }
+
+    /// The same for many kinds.
+    pub fn define(
+        mut self,
+        make: impl Fn() -> Vec<CustomResourceDefinition> + Send + Sync + 'static,
+    ) -> Self {
+        self.definitions.make.push(Box::new(make));
         self
     }
 
@@ -115,7 +134,8 @@ impl Operator {
 
     /// The kinds that it defines.
     pub fn definitions(&self) -> &[CustomResourceDefinition] {
-        &self.definitions
+        let Definitions { make, made } = &self.definitions;
+        made.get_or_init(|| make.iter().flat_map(|make| make()).collect())
     }
 
     /// The name of its cluster-scoped objects: with the namespace, so that two installations do not share any.

@@ -18,7 +18,7 @@ pub fn operator() -> Operator {
     Operator::new("mygame")
         .about("Serves every Game: a Deployment, a Service and an Ingress")
         .version(env!("CARGO_PKG_VERSION"))
-        .definition(api::definition())
+        .definition(api::definition)
         .blueprint(GameBlueprint)
         .part(webhooks_and_metrics)
 }

@@ -44,7 +44,8 @@ pub fn operator_with(settings: &HarborSettings) -> Operator {
     };
     let (unjudged, ignored) = (settings.unjudged.clone(), settings.ignored.clone());
     // Conversion goes with the definitions: without it, the API server would drop what the other version does not know.
-    let operator = with_kinds(operator)
+    let operator = operator
+        .define(api::definitions)
         .settings(settings::keys::keys())
         .part(move |_| {
             for key in &ignored {
@@ -72,8 +73,4 @@ fn with_cluster(operator: Operator, settings: &HarborSettings) -> Operator {
     }
     let blueprint = HarborClusterBlueprint::new(settings.clone());
     components::with_blueprint(operator, blueprint, &Arc::new(settings.clone()))
-}
-
-fn with_kinds(operator: Operator) -> Operator {
-    api::definitions().into_iter().fold(operator, Operator::definition)
 }

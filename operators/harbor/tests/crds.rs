@@ -322,9 +322,8 @@ impl VersionRules for NotNine {
 }
 
 fn operator() -> Operator {
-    definitions()
-        .into_iter()
-        .fold(Operator::new("harbor-operator"), Operator::definition)
+    Operator::new("harbor-operator")
+        .define(definitions)
         .part(conversion::converters)
         .part(|setup| validators(setup, &NotNine, &BTreeSet::new()))
 }

@@ -277,7 +277,7 @@ fn definitions(
         }
         Ok(value)
     };
-    operator.definitions.iter().map(value).collect()
+    operator.definitions().iter().map(value).collect()
 }
 
 /// What every object of an operator carries.

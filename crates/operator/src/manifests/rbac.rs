@@ -97,7 +97,7 @@ fn labelled(operator: &Operator, mut object: Value) -> Value {
 
 /// What users may do with the kinds that the operator defines: part of the cluster's own `view`, `edit` and `admin`.
 pub(super) fn for_users(operator: &Operator, install: &Install) -> Vec<Value> {
-    if operator.definitions.is_empty() {
+    if operator.definitions().is_empty() {
         return Vec::new();
     }
     let role = |verb: &str, into: &[&str], verbs: &[&str], subresources: &[&str]| {
@@ -115,7 +115,7 @@ pub(super) fn for_users(operator: &Operator, install: &Install) -> Vec<Value> {
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
             "metadata": {"name": format!("{}.{verb}", operator.cluster_name(&install.namespace)), "labels": labels},
-            "rules": operator.definitions.iter().map(rule).collect::<Vec<_>>(),
+            "rules": operator.definitions().iter().map(rule).collect::<Vec<_>>(),
         })
     };
     let write = ["create", "update", "patch", "delete", "deletecollection"];

@@ -47,12 +47,12 @@ pub struct UnknownKind {
 /// # Errors
 /// If one of them is not defined by the operator.
 pub fn reference(operator: &Operator, kinds: &[&str]) -> Result<String, UnknownKind> {
-    let known = || operator.definitions.iter().map(|definition| definition.spec.names.kind.clone());
+    let known = || operator.definitions().iter().map(|definition| definition.spec.names.kind.clone());
     let chosen: Vec<&CustomResourceDefinition> = if kinds.is_empty() {
-        operator.definitions.iter().collect()
+        operator.definitions().iter().collect()
     } else {
         let find = |kind: &&str| {
-            let found = operator.definitions.iter().find(|definition| definition.spec.names.kind == *kind);
+            let found = operator.definitions().iter().find(|definition| definition.spec.names.kind == *kind);
             found.ok_or_else(|| UnknownKind {
                 operator: operator.name,
                 kind: (*kind).to_owned(),
@@ -157,7 +157,7 @@ mod tests {
                 ],
             },
         });
-        Operator::new("shop-operator").definition(serde_json::from_value(definition).unwrap())
+        Operator::new("shop-operator").definition(move || serde_json::from_value(definition.clone()).unwrap())
     }
 
     #[test]

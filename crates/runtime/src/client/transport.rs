@@ -128,7 +128,8 @@ impl Lane {
     /// Sends a request. The first one opens the connection, and those that come meanwhile wait for it.
     async fn request(&self, request: Request<Body>) -> Result<Response<Incoming>, legacy::Error> {
         let is_open = self.open.load(Ordering::Relaxed);
-        let first = if is_open { None } else { tokio::time::timeout(OPENING, self.opening.lock()).await.ok() };
+        let first =
+            if is_open { None } else { tokio::time::timeout(OPENING, self.opening.lock()).await.ok() };
         let answer = self.connections.request(request).await;
         self.open.store(answer.is_ok(), Ordering::Relaxed);
         drop(first);

@@ -110,7 +110,8 @@ impl FromStr for FieldSelector {
 mod tests {
     use super::*;
 
-    const POD: &[u8] = br#"{"metadata":{"name":"p","namespace":"n"},"spec":{"nodeName":"n1"},"status":{"phase":"Running"}}"#;
+    const POD: &[u8] =
+        br#"{"metadata":{"name":"p","namespace":"n"},"spec":{"nodeName":"n1"},"status":{"phase":"Running"}}"#;
 
     #[derive(serde::Deserialize)]
     struct Pod {

@@ -493,8 +493,7 @@ impl Model {
             }
             Act::Answer => {
                 if let Some((name, uid, version)) = self.late.pop() {
-                    let changes =
-                        self.store.wrote(object(&name.to_string(), uid, version), true);
+                    let changes = self.store.wrote(object(&name.to_string(), uid, version), true);
                     self.hear(changes);
                 }
             }
