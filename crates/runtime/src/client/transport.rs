@@ -1,8 +1,8 @@
 //! How requests travel: many on one connection.
 //!
 //! kube's own stack speaks HTTP/1.1, where every watch and every call under way has a connection to itself. An operator that
-//! follows a thousand Secrets by name then has a thousand TLS sessions, each with a handshake and buffers (about 80 KB), and pays for
-//! more with every burst of writes. Here they share connections by HTTP/2, as Go's clients do.
+//! follows a thousand Secrets by name then has a thousand TLS sessions, each with a handshake and buffers, and opens more with every
+//! burst of writes. Here they share connections by HTTP/2, as Go's clients do.
 //!
 //! - A connection carries at most [`STREAMS`] requests, fewer than servers allow; then another is opened. (The pool below would
 //!   queue them on the one connection that it knows: a write would wait for a watch to end.)
