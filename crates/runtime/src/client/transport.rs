@@ -127,9 +127,11 @@ fn pool(connector: HttpsConnector<HttpConnector>) -> Connections {
 impl Lane {
     /// Sends a request. The first one opens the connection, and those that come meanwhile wait for it.
     async fn request(&self, request: Request<Body>) -> Result<Response<Incoming>, legacy::Error> {
-        let is_open = self.open.load(Ordering::Relaxed);
+        let is_open = || self.open.load(Ordering::Relaxed);
         let first =
-            if is_open { None } else { tokio::time::timeout(OPENING, self.opening.lock()).await.ok() };
+            if is_open() { None } else { tokio::time::timeout(OPENING, self.opening.lock()).await.ok() };
+        // Who waited finds it open, and keeps nobody waiting.
+        let first = first.filter(|_| !is_open());
         let answer = self.connections.request(request).await;
         self.open.store(answer.is_ok(), Ordering::Relaxed);
         drop(first);
