@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use windlass_runtime::cache::{Cache, Reader, Selection, Shape, Subscription};
+use windlass_runtime::cache::{Cache, OfKind, Reader, Selection, Shape, Subscription};
 use windlass_runtime::client::{Client, ClientOptions};
 use windlass_runtime::controller::{Controller, Error, Outcome};
 use windlass_runtime::key::ObjectKey;
@@ -41,6 +41,12 @@ struct WidgetStatus {
 }
 
 impl Shape for WidgetState {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+impl OfKind for WidgetState {
     fn resource() -> ResourceType {
         ResourceType {
             group: "bench.windlass.dev".into(),
@@ -49,10 +55,6 @@ impl Shape for WidgetState {
             plural: "widgets".into(),
             namespaced: true,
         }
-    }
-
-    fn meta(&self) -> &Meta {
-        &self.metadata
     }
 }
 
@@ -80,12 +82,14 @@ struct DeploymentStatus {
 }
 
 impl Shape for DeploymentState {
-    fn resource() -> ResourceType {
-        ResourceType::of::<Deployment>()
-    }
-
     fn meta(&self) -> &Meta {
         &self.metadata
+    }
+}
+
+impl OfKind for DeploymentState {
+    fn resource() -> ResourceType {
+        ResourceType::of::<Deployment>()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use windlass_runtime::cache::Shape;
+use windlass_runtime::cache::{OfKind, Shape};
 use windlass_runtime::intern::Str;
 use windlass_runtime::meta::Meta;
 use windlass_runtime::resource::ResourceType;
@@ -39,12 +39,14 @@ struct Condition {
 }
 
 impl Shape for PodShape {
-    fn resource() -> ResourceType {
-        ResourceType::of::<k8s_openapi::api::core::v1::Pod>()
-    }
-
     fn meta(&self) -> &Meta {
         &self.metadata
+    }
+}
+
+impl OfKind for PodShape {
+    fn resource() -> ResourceType {
+        ResourceType::of::<k8s_openapi::api::core::v1::Pod>()
     }
 }
 

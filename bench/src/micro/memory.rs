@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Pod;
-use windlass_runtime::cache::{Cache, Full, MetadataOnly, Reader, Selection, Shape};
+use windlass_runtime::cache::{Cache, Full, MetadataOnly, OfKind, Reader, Selection};
 use windlass_runtime::client::{Client, ClientOptions};
 
 use super::Row;
@@ -49,7 +49,7 @@ pub(crate) fn row(form: Form, url: &str, objects: usize) -> Result<()> {
     })
 }
 
-async fn fill<S: Shape>(url: &str, objects: usize, is_whole: fn(&S) -> bool) -> Result<()> {
+async fn fill<S: OfKind>(url: &str, objects: usize, is_whole: fn(&S) -> bool) -> Result<()> {
     let client = client(url)?;
     let before = resident()?;
     let cache = Cache::new(&client);

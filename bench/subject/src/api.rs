@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass_runtime::cache::Shape;
+use windlass_runtime::cache::{OfKind, Shape};
 use windlass_runtime::intern::Str;
 use windlass_runtime::meta::Meta;
 use windlass_runtime::resource::ResourceType;
@@ -71,12 +71,14 @@ pub(crate) struct NeededStatus {
 }
 
 impl Shape for NeededWidget {
-    fn resource() -> ResourceType {
-        ResourceType::of::<Widget>()
-    }
-
     fn meta(&self) -> &Meta {
         &self.metadata
+    }
+}
+
+impl OfKind for NeededWidget {
+    fn resource() -> ResourceType {
+        ResourceType::of::<Widget>()
     }
 }
 
@@ -94,11 +96,13 @@ pub(crate) struct NeededData {
 }
 
 impl Shape for NeededConfigMap {
-    fn resource() -> ResourceType {
-        ResourceType::of::<ConfigMap>()
-    }
-
     fn meta(&self) -> &Meta {
         &self.metadata
+    }
+}
+
+impl OfKind for NeededConfigMap {
+    fn resource() -> ResourceType {
+        ResourceType::of::<ConfigMap>()
     }
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde::Serialize;
 use serde_json::Value;
-use windlass_runtime::cache::{Cache, Full, MetadataOnly, Packed, Reader, Selection, Shape, WatchTiming};
+use windlass_runtime::cache::{Cache, Full, MetadataOnly, OfKind, Packed, Reader, Selection, WatchTiming};
 use windlass_runtime::controller::{Controller, Outcome};
 use windlass_runtime::key::ObjectKey;
 
@@ -37,7 +37,7 @@ impl Telling {
 }
 
 /// A form of which something can be told.
-trait Told: Shape {
+trait Told: OfKind {
     fn size(&self) -> i64 {
         0
     }

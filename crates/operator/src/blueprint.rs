@@ -2,6 +2,7 @@
 
 use kube::Resource as _;
 use windlass::{Blueprint, Keyring, PlanMetrics, Unified};
+use windlass_runtime::json::typed;
 use windlass_runtime::leader::pod_namespace;
 
 use crate::operator::{Drawer, Operator};
@@ -27,7 +28,7 @@ impl Operator {
             api_version: B::Owner::api_version(&()).into_owned(),
             kind: B::Owner::kind(&()).into_owned(),
             draw: Box::new(move |object| {
-                let owner: B::Owner = serde_json::from_value(object).map_err(|error| error.to_string())?;
+                let owner: B::Owner = typed(&object).map_err(|error| error.to_string())?;
                 windlass::preview(&drawing, &owner).map_err(|error| error.to_string())
             }),
         });

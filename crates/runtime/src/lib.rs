@@ -93,6 +93,7 @@
 //! | [`metrics`], [`log`] | what operators of operators look at |
 //! | [`object`] | conditions, finalizers, owner references |
 //! | [`key`], [`meta`], [`resource`], [`intern`] | the vocabulary: which object, what it says of itself, which kind, cheap strings |
+//! | [`json`] | from a tree to a type, without more code for it |
 
 pub mod access;
 pub mod admin;
@@ -102,6 +103,7 @@ pub mod controller;
 pub mod events;
 pub mod intern;
 mod jitter;
+pub mod json;
 pub mod key;
 pub mod leader;
 pub mod log;

@@ -11,7 +11,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde::Deserialize;
 use serde_json::json;
 use windlass_runtime::cache::{
-    Cache, Cause, Full, MetadataOnly, Origin, Reader, Selection, Shape, Subscription, SyncState, WatchTiming,
+    Cache, Cause, Full, MetadataOnly, OfKind, Origin, Reader, Selection, Shape, Subscription, SyncState,
+    WatchTiming,
 };
 use windlass_runtime::client::{Apply, Client, Delete, Deletion};
 use windlass_runtime::key::ObjectKey;
@@ -311,12 +312,14 @@ struct Rich {
 }
 
 impl Shape for Rich {
-    fn resource() -> ResourceType {
-        ResourceType::of::<ConfigMap>()
-    }
-
     fn meta(&self) -> &Meta {
         &self.metadata
+    }
+}
+
+impl OfKind for Rich {
+    fn resource() -> ResourceType {
+        ResourceType::of::<ConfigMap>()
     }
 }
 

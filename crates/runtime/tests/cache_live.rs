@@ -16,7 +16,7 @@ use live::{Configs, Live, config_map, quick, synced, until, value_of};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
-use windlass_runtime::cache::{Cache, Cause, MetadataOnly, Origin, Shape, SyncState, WatchTiming};
+use windlass_runtime::cache::{Cache, Cause, MetadataOnly, OfKind, Origin, Shape, SyncState, WatchTiming};
 use windlass_runtime::client::{Apply, Client, ClientOptions, Delete};
 use windlass_runtime::meta::Meta;
 use windlass_runtime::resource::ResourceType;
@@ -59,6 +59,12 @@ struct Gadget {
 }
 
 impl Shape for Gadget {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+impl OfKind for Gadget {
     fn resource() -> ResourceType {
         ResourceType {
             group: "gadgets.windlass.dev".into(),
@@ -67,10 +73,6 @@ impl Shape for Gadget {
             plural: "gadgets".into(),
             namespaced: true,
         }
-    }
-
-    fn meta(&self) -> &Meta {
-        &self.metadata
     }
 }
 

@@ -14,7 +14,7 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use operator::{Mirror, Operator, Runs, cache, client, labelled, object_is, original, value};
 use serde_json::json;
-use windlass_runtime::cache::{Full, MetadataOnly, Selection, Shape};
+use windlass_runtime::cache::{Full, MetadataOnly, OfKind, Selection, Shape};
 use windlass_runtime::client::{Delete, Failure, Patch as Changes};
 use windlass_runtime::controller::{Controller, Outcome, Watch};
 use windlass_runtime::key::ObjectKey;
@@ -236,6 +236,12 @@ fn widgets_group() -> &'static str {
 }
 
 impl Shape for Widget {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+impl OfKind for Widget {
     fn resource() -> ResourceType {
         ResourceType {
             group: Cow::Borrowed(widgets_group()),
@@ -244,10 +250,6 @@ impl Shape for Widget {
             plural: Cow::Borrowed("widgets"),
             namespaced: true,
         }
-    }
-
-    fn meta(&self) -> &Meta {
-        &self.metadata
     }
 }
 

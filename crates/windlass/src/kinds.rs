@@ -10,6 +10,7 @@ use windlass_runtime::meta::{Keep, Meta, Uid};
 use windlass_runtime::resource::ResourceType;
 
 use crate::desired::{Kind, has_content};
+use crate::inputs::made::MadeKind;
 use crate::live::{AsLive, Bare, LiveRef, Watched};
 use crate::names::{label, mark};
 
@@ -18,6 +19,7 @@ use crate::names::{label, mark};
 pub struct Kinds {
     pub(crate) owned: Vec<Box<dyn OwnedKind>>,
     pub(crate) required: Vec<ResourceType>,
+    pub(crate) made: Vec<MadeKind>,
     superseded: Vec<ResourceType>,
 }
 
@@ -39,9 +41,9 @@ impl Kinds {
             return self;
         }
         if is_ready_by_existing(&resource) {
-            self.owned.push(Box::new(Declared::<Bare<K>>::new(resource, optional)));
+            self.owned.push(Box::new(Declared::<Bare>::new(resource, optional)));
         } else {
-            self.owned.push(Box::new(Declared::<Watched<K>>::new(resource, optional)));
+            self.owned.push(Box::new(Declared::<Watched>::new(resource, optional)));
         }
         self
     }
@@ -53,6 +55,25 @@ impl Kinds {
             self.required.push(resource);
         }
         self
+    }
+
+    /// Objects of this kind are inputs that are [read](crate::Inputs::read), and most of them are made by another blueprint, whose
+    /// [name](crate::Blueprint::NAME) this is: those are kept by one watch of all that it makes, and not by one watch each. What else
+    /// is read of this kind is followed by its name, as ever.
+    pub fn reads_made_by<K: Kind>(&mut self, maker: &'static str) -> &mut Self {
+        self.made::<K>(MadeKind::read::<K>(maker))
+    }
+
+    /// The same for inputs that are [looked at](crate::Inputs::read_object) as a whole.
+    pub fn looks_at_made_by<K: Kind>(&mut self, maker: &'static str) -> &mut Self {
+        self.made::<K>(MadeKind::looked_at::<K>(maker))
+    }
+
+    fn made<K: Kind>(&mut self, made: MadeKind) -> &mut Self {
+        if !self.made.iter().any(|other| other.is_like(&made)) {
+            self.made.push(made);
+        }
+        self.requires::<K>()
     }
 
     /// Objects of this kind [wrote planned objects](crate::Planned::supersedes) for an operator that this one succeeds. It may be
@@ -145,7 +166,7 @@ impl<S: Shape + AsLive> OwnedKind for Declared<S> {
     }
 
     fn open(&self, cache: &Cache, selection: &Selection) -> Arc<dyn OpenKind> {
-        let reader: Reader<S> = cache.reader(selection);
+        let reader: Reader<S> = cache.reader_of(&self.resource, selection);
         reader.index_label(label::OWNER);
         Arc::new(Opened { resource: self.resource.clone(), optional: self.optional, reader })
     }
@@ -198,7 +219,12 @@ pub(crate) fn selection(name: &str, namespaces: Option<&[String]>) -> Result<Sel
     let keep = [mark::DIGEST, mark::DEPENDENCIES, mark::ORDER, mark::RETAIN, mark::DUE, mark::MADE_FROM]
         .into_iter()
         .fold(Keep::default().manager(name), Keep::annotation);
-    let selection = Selection::all().labels(&format!("{}={name}", label::CONTROLLER))?.keep(keep);
+    Ok(made_by(name, namespaces)?.keep(keep))
+}
+
+/// Everything that the controller of a blueprint makes.
+pub(crate) fn made_by(name: &str, namespaces: Option<&[String]>) -> Result<Selection, InvalidSelector> {
+    let selection = Selection::all().labels(&format!("{}={name}", label::CONTROLLER))?;
     Ok(match namespaces {
         Some(namespaces) => selection.in_namespaces(namespaces.iter().map(String::as_str)),
         None => selection,

@@ -4,7 +4,6 @@
 //! One shape fits all kinds, because the kinds name alike what is alike. It is lenient: a field of another type than expected is
 //! taken for absent, since custom kinds are free to call a map `conditions`.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
@@ -13,8 +12,6 @@ use windlass_runtime::cache::Shape;
 use windlass_runtime::intern::Str;
 use windlass_runtime::meta::Meta;
 use windlass_runtime::resource::ResourceType;
-
-use crate::desired::Kind;
 
 /// What is known of a live object.
 #[derive(Debug, serde::Deserialize)]
@@ -167,13 +164,13 @@ impl LiveCondition {
 /// A value, or the default where it is of another type.
 fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(deserializer: D) -> Result<T, D::Error> {
     let raw = Box::<RawValue>::deserialize(deserializer)?;
-    Ok(serde_json::from_str(raw.get()).unwrap_or_default())
+    Ok(serde_json::from_slice(raw.get().as_bytes()).unwrap_or_default())
 }
 
 /// The elements of an array that are what they should be.
 fn each<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Box<[T]>, D::Error> {
     let raw: Vec<Box<RawValue>> = lenient(deserializer)?;
-    Ok(raw.iter().filter_map(|element| serde_json::from_str(element.get()).ok()).collect())
+    Ok(raw.iter().filter_map(|element| serde_json::from_slice(element.get().as_bytes()).ok()).collect())
 }
 
 /// Something that knows a live object, whatever its kind.
@@ -183,26 +180,26 @@ pub(crate) trait AsLive: Send + Sync {
 
 pub(crate) type LiveRef = Arc<dyn AsLive>;
 
-/// A `K` with what readiness needs.
-pub(crate) struct Watched<K>(Live, PhantomData<fn() -> K>);
+/// An object with what readiness needs.
+pub(crate) struct Watched(Live);
 
-/// The metadata of a `K`, for kinds that are ready when they exist.
-pub(crate) struct Bare<K>(Live, PhantomData<fn() -> K>);
+/// The metadata of an object, for kinds that are ready when they exist.
+pub(crate) struct Bare(Live);
 
-impl<K> AsLive for Watched<K> {
+impl AsLive for Watched {
     fn live(&self) -> &Live {
         &self.0
     }
 }
 
-impl<K> AsLive for Bare<K> {
+impl AsLive for Bare {
     fn live(&self) -> &Live {
         &self.0
     }
 }
 
 /// Of an object that is in the way, only its being there matters.
-impl<K: Kind> crate::content::AsContent for Bare<K> {
+impl crate::content::AsContent for Bare {
     fn live(&self) -> &Live {
         &self.0
     }
@@ -211,18 +208,18 @@ impl<K: Kind> crate::content::AsContent for Bare<K> {
         windlass_runtime::cache::Digest::default()
     }
 
-    fn value(&self, _: &str) -> Option<Vec<u8>> {
+    fn value(&self, _: &ResourceType, _: &str) -> Option<Vec<u8>> {
         None
     }
 }
 
-impl<'de, K> Deserialize<'de> for Watched<K> {
+impl<'de> Deserialize<'de> for Watched {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self(Live::deserialize(deserializer)?, PhantomData))
+        Ok(Self(Live::deserialize(deserializer)?))
     }
 }
 
-impl<'de, K> Deserialize<'de> for Bare<K> {
+impl<'de> Deserialize<'de> for Bare {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(serde::Deserialize)]
         struct Object {
@@ -230,25 +227,17 @@ impl<'de, K> Deserialize<'de> for Bare<K> {
         }
 
         let metadata = Object::deserialize(deserializer)?.metadata;
-        Ok(Self(Live { metadata, spec: LiveSpec::default(), status: LiveStatus::default() }, PhantomData))
+        Ok(Self(Live { metadata, spec: LiveSpec::default(), status: LiveStatus::default() }))
     }
 }
 
-impl<K: Kind> Shape for Watched<K> {
-    fn resource() -> ResourceType {
-        ResourceType::of::<K>()
-    }
-
+impl Shape for Watched {
     fn meta(&self) -> &Meta {
         &self.0.metadata
     }
 }
 
-impl<K: Kind> Shape for Bare<K> {
-    fn resource() -> ResourceType {
-        ResourceType::of::<K>()
-    }
-
+impl Shape for Bare {
     fn meta(&self) -> &Meta {
         &self.0.metadata
     }

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use serde::Deserialize;
-use windlass_runtime::cache::{Reader, Shape};
+use windlass_runtime::cache::{OfKind, Reader, Shape};
 use windlass_runtime::intern::Str;
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::meta::Meta;
@@ -54,12 +54,14 @@ struct Waiting {
 }
 
 impl Shape for PodShape {
-    fn resource() -> ResourceType {
-        ResourceType::of::<Pod>()
-    }
-
     fn meta(&self) -> &Meta {
         &self.metadata
+    }
+}
+
+impl OfKind for PodShape {
+    fn resource() -> ResourceType {
+        ResourceType::of::<Pod>()
     }
 }
 

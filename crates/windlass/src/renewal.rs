@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use windlass_runtime::json::typed;
 
 use crate::desired::Kind;
 use crate::secrecy::Random;
@@ -42,13 +43,13 @@ impl<'a> Making<'a> {
 
     /// The object as it is; `None` if there is none, or none of this type.
     pub fn present<K: DeserializeOwned>(&self) -> Option<K> {
-        serde_json::from_value(self.present?.clone()).ok()
+        typed(self.present?).ok()
     }
 
     /// A renewed object that this one comes after, as it is.
     pub fn before<K: Kind + DeserializeOwned>(&self, name: &str) -> Option<K> {
         let all = self.before.iter().filter(|object| object["kind"] == *K::kind(&()));
-        let typed = all.filter_map(|object| serde_json::from_value::<K>(object.clone()).ok());
+        let typed = all.filter_map(|object| typed::<K>(object).ok());
         typed.into_iter().find(|object| object.name_any() == name)
     }
 }

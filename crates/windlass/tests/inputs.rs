@@ -216,6 +216,63 @@ async fn owners_share_the_watch_of_an_input_and_it_ends_with_the_last_of_them() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_another_blueprint_makes_needs_no_watch_of_its_own_while_it_has_the_label() -> Result<()> {
+    const MAKER: &str = "maker.test.windlass.dev";
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "made").await?;
+    let proxy = corner.env.fault_proxy().await?;
+    let config = corner.user.config_through(&proxy.url())?;
+    let by_name = Match::watches().resource("secrets").name("password");
+    let made = || async {
+        let mut secret = password("first");
+        secret.metadata.labels = Some([("windlass.dev/controller".to_owned(), MAKER.to_owned())].into());
+        corner.namespace.api::<Secret>().create(&PostParams::default(), &secret).await
+    };
+    made().await?;
+    let start = || async {
+        let bundles = Bundles { maker: Some(MAKER), ..Bundles::default() };
+        let operator = Operator::with(config.clone(), corner.namespace.name(), Unified::of(bundles))?;
+        operator.ready().await?;
+        anyhow::Ok(operator)
+    };
+    let operator = start().await?;
+    let items = vec![Item::of(note("one-note")).after("Secret password")];
+    let spec = BundleSpec { items, secrets: vec!["password".into()], ..BundleSpec::default() };
+    corner.namespace.api::<Bundle>().create(&PostParams::default(), &Bundle::new("one", spec)).await?;
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    let mark = corner.mark()?;
+    let before = operator.reconciles();
+    corner.change("Secret", "password", text("second")).await?;
+    operator.looked_after(before).await?;
+    assert_eq!(corner.requests_since(mark)?.filter(|request| !request.is_write()).count(), 0);
+    assert_eq!(proxy.open_watches(&by_name), 0);
+
+    operator.stop().await?;
+    let operator = start().await?;
+    corner.look_again(&operator, "Bundle", "one").await?;
+    assert_eq!(proxy.open_watches(&by_name), 0, "nor after a restart");
+
+    // Somebody takes the label away. It is still there, under its name.
+    let mark = corner.mark()?;
+    corner
+        .change("Secret", "password", json!({"metadata": {"labels": {"windlass.dev/controller": null}}}))
+        .await?;
+    proxy.wait_for_open_watches(&by_name, 1).await?;
+    corner.look_again(&operator, "Bundle", "one").await?;
+    assert_eq!(corner.writes_since(mark)?, [""; 0], "it was never missed");
+
+    corner.delete("Secret", "password").await?;
+    corner.until_said::<Bundle>("one", "Ready", "False", "Secret password").await?;
+    made().await?;
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    proxy.wait_for_open_watches(&by_name, 0).await?;
+
+    // And so it is when it goes from among those made.
+    corner.delete("Secret", "password").await?;
+    corner.until_said::<Bundle>("one", "Ready", "False", "Secret password").await?;
+    operator.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_digest_key_is_made_once_and_losing_it_restarts_nothing() -> Result<()> {
     const KEY: &str = "shop.test.windlass.dev-digest-key";
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "key").await?;

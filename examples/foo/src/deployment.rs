@@ -6,7 +6,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use windlass_runtime::cache::Shape;
+use windlass_runtime::cache::{OfKind, Shape};
 use windlass_runtime::meta::{Meta, Uid};
 use windlass_runtime::resource::ResourceType;
 
@@ -76,12 +76,14 @@ pub struct Status {
 }
 
 impl Shape for LiveDeployment {
-    fn resource() -> ResourceType {
-        ResourceType::of::<Deployment>()
-    }
-
     fn meta(&self) -> &Meta {
         &self.metadata
+    }
+}
+
+impl OfKind for LiveDeployment {
+    fn resource() -> ResourceType {
+        ResourceType::of::<Deployment>()
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use super::reader::Part;
 use super::view::{AnyView, View};
-use super::{Reader, Shape, SyncState};
+use super::{OfKind, Reader, SyncState};
 use crate::meta::{Keep, ResourceVersion};
 
 /// Feeds one view by hand.
@@ -13,9 +13,9 @@ pub(crate) struct Feed<S> {
     weak: Weak<View<S>>,
 }
 
-impl<S: Shape> Feed<S> {
+impl<S: OfKind> Feed<S> {
     pub(crate) fn new() -> Self {
-        let view = Arc::new(View::new(Keep::default(), || {}));
+        let view = Arc::new(View::new(S::resource(), Keep::default(), || {}));
         Self { weak: Arc::downgrade(&view), view: parking_lot::Mutex::new(Some(view)) }
     }
 
@@ -23,7 +23,7 @@ impl<S: Shape> Feed<S> {
     pub(crate) fn reader(&self) -> Reader<S> {
         let view = self.view();
         self.view.lock().take();
-        Reader::new(vec![Part { namespace: None, view }])
+        Reader::new(S::resource(), vec![Part { namespace: None, view }])
     }
 
     pub(crate) fn list(&self, objects: &[serde_json::Value], version: u64) {

@@ -58,5 +58,5 @@ pub use packed::Packed;
 pub use reader::{Reader, Subscription};
 pub use registry::Cache;
 pub use selection::{FieldSelector, InvalidSelector, LabelSelector, Selection};
-pub use shape::{Full, MetadataOnly, Shape};
+pub use shape::{Full, MetadataOnly, OfKind, Shape};
 pub use stats::WatchReport;

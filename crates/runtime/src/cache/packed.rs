@@ -13,7 +13,7 @@ use kube::Resource;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _};
 use serde::ser::Serialize;
 
-use super::shape::{Full, Shape};
+use super::shape::{Full, OfKind, Shape};
 use crate::meta::Meta;
 use crate::resource::{ResourceType, ScopeKind};
 
@@ -74,16 +74,21 @@ impl<K> Shape for Packed<K>
 where
     K: Resource<DynamicType = (), Scope: ScopeKind> + DeserializeOwned + Serialize + 'static,
 {
-    fn resource() -> ResourceType {
-        ResourceType::of::<K>()
-    }
-
     fn meta(&self) -> &Meta {
         &self.meta
     }
 
     fn approximate_size(&self) -> usize {
         size_of::<Self>() + self.meta.heap_size() + self.json.len()
+    }
+}
+
+impl<K> OfKind for Packed<K>
+where
+    K: Resource<DynamicType = (), Scope: ScopeKind> + DeserializeOwned + Serialize + 'static,
+{
+    fn resource() -> ResourceType {
+        ResourceType::of::<K>()
     }
 }
 

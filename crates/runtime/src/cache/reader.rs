@@ -10,6 +10,7 @@ use super::{Change, Shape, SyncState};
 use crate::intern::Str;
 use crate::key::ObjectKey;
 use crate::meta::Uid;
+use crate::resource::ResourceType;
 
 /// Reads the objects of one selection in one shape.
 ///
@@ -17,6 +18,7 @@ use crate::meta::Uid;
 /// to go ends it. All reads are local and hand out `Arc`s, never copies; none of them waits. Before
 /// [`synced`](Self::synced), what they give is incomplete.
 pub struct Reader<S> {
+    resource: ResourceType,
     parts: Arc<[Part<S>]>,
     state: Arc<watch::Sender<SyncState>>,
 }
@@ -30,12 +32,13 @@ pub(crate) struct Part<S> {
 // Derived, it would ask for `S: Clone`.
 impl<S> Clone for Reader<S> {
     fn clone(&self) -> Self {
-        Self { parts: Arc::clone(&self.parts), state: Arc::clone(&self.state) }
+        let (parts, state) = (Arc::clone(&self.parts), Arc::clone(&self.state));
+        Self { resource: self.resource.clone(), parts, state }
     }
 }
 
 impl<S: Shape> Reader<S> {
-    pub(crate) fn new(parts: Vec<Part<S>>) -> Self {
+    pub(crate) fn new(resource: ResourceType, parts: Vec<Part<S>>) -> Self {
         let state = Arc::new(watch::Sender::new(SyncState::Starting));
         let states: Arc<[_]> = parts.iter().map(|part| part.view.state()).collect();
         for part in &parts {
@@ -49,7 +52,12 @@ impl<S: Shape> Reader<S> {
             });
         }
         combine(&state, &states);
-        Self { parts: parts.into(), state }
+        Self { resource, parts: parts.into(), state }
+    }
+
+    /// The kind that is read.
+    pub fn resource(&self) -> &ResourceType {
+        &self.resource
     }
 
     /// The object of that key.

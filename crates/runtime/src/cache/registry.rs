@@ -22,7 +22,7 @@ use super::selection::Verdict;
 use super::stats::{WatchReport, WatchStats};
 use super::view::{AnyView, View};
 use super::watches::Watches;
-use super::{FieldSelector, LabelSelector, Selection, Shape, SyncState};
+use super::{FieldSelector, LabelSelector, OfKind, Selection, Shape, SyncState};
 use crate::client::{Caches, Client};
 use crate::intern::Str;
 use crate::key::ObjectKey;
@@ -95,7 +95,7 @@ impl Cache {
 
     /// A reader of the objects in `selection`, in the shape `S`. Shares the watch of every other reader of the same
     /// kind and selection, whatever its shape.
-    pub fn reader<S: Shape>(&self, selection: &Selection) -> Reader<S> {
+    pub fn reader<S: OfKind>(&self, selection: &Selection) -> Reader<S> {
         self.reader_of(&S::resource(), selection)
     }
 
@@ -114,7 +114,7 @@ impl Cache {
             };
             Part { namespace, view: self.inner.view(key, &selection.keep) }
         };
-        Reader::new(namespaces.into_iter().map(part).collect())
+        Reader::new(resource.clone(), namespaces.into_iter().map(part).collect())
     }
 
     /// Starts the watches declared so far; those declared later start at once. Must be called within a Tokio
@@ -159,7 +159,7 @@ impl Inner {
             return view;
         }
         let inner = Arc::downgrade(self);
-        let view = Arc::new(View::<S>::new(keep.clone(), move || {
+        let view = Arc::new(View::<S>::new(key.resource.clone(), keep.clone(), move || {
             if let Some(inner) = inner.upgrade() {
                 inner.release(&key);
             }

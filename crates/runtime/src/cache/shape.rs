@@ -1,12 +1,12 @@
 //! Shapes: what of a kind a reader wants to have.
 //!
 //! A shape is a plain struct that serde decodes from an object's JSON. What it does not name is skipped while
-//! scanning, never allocated. It needs one field of type [`Meta`] and three lines that say whose shape it is:
+//! scanning, never allocated. It needs one field of type [`Meta`], and three lines that say whose shape it is ([`OfKind`]):
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Pod;
 //! use serde::Deserialize;
-//! use windlass_runtime::cache::{Digest, Shape};
+//! use windlass_runtime::cache::{Digest, OfKind, Shape};
 //! use windlass_runtime::intern::Str;
 //! use windlass_runtime::meta::Meta;
 //! use windlass_runtime::resource::ResourceType;
@@ -37,15 +37,20 @@
 //! }
 //!
 //! impl Shape for PodShape {
-//!     fn resource() -> ResourceType {
-//!         ResourceType::of::<Pod>()
-//!     }
-//!
 //!     fn meta(&self) -> &Meta {
 //!         &self.metadata
 //!     }
 //! }
+//!
+//! impl OfKind for PodShape {
+//!     fn resource() -> ResourceType {
+//!         ResourceType::of::<Pod>()
+//!     }
+//! }
 //! ```
+//!
+//! A shape that fits many kinds (all have `status.conditions`) is of none: it is read with
+//! [`Cache::reader_of`](super::Cache::reader_of), and its code is in the program once.
 //!
 //! Three shapes are ready made. [`MetadataOnly<K>`] asks the server for metadata alone, so that the bytes of a Secret
 //! never enter the process; [`Full<K>`] keeps the whole typed object but for its `managedFields`;
@@ -73,9 +78,6 @@ use crate::resource::{ResourceType, ScopeKind};
 
 /// What of a kind a reader wants to have. See the [module](self) for how to write one.
 pub trait Shape: DeserializeOwned + Send + Sync + 'static {
-    /// Whose shape this is.
-    fn resource() -> ResourceType;
-
     /// The object's metadata.
     fn meta(&self) -> &Meta;
 
@@ -90,6 +92,12 @@ pub trait Shape: DeserializeOwned + Send + Sync + 'static {
     fn approximate_size(&self) -> usize {
         size_of::<Self>() + self.meta().heap_size()
     }
+}
+
+/// A shape of one kind only.
+pub trait OfKind: Shape {
+    /// Whose shape this is.
+    fn resource() -> ResourceType;
 }
 
 /// Only the metadata of a `K`; the server sends nothing else.
@@ -127,16 +135,21 @@ impl<K> Shape for MetadataOnly<K>
 where
     K: Resource<DynamicType = (), Scope: ScopeKind> + 'static,
 {
-    fn resource() -> ResourceType {
-        ResourceType::of::<K>()
-    }
-
     fn meta(&self) -> &Meta {
         &self.meta
     }
 
     fn needs_body() -> bool {
         false
+    }
+}
+
+impl<K> OfKind for MetadataOnly<K>
+where
+    K: Resource<DynamicType = (), Scope: ScopeKind> + 'static,
+{
+    fn resource() -> ResourceType {
+        ResourceType::of::<K>()
     }
 }
 
@@ -193,12 +206,17 @@ impl<K> Shape for Full<K>
 where
     K: Resource<DynamicType = (), Scope: ScopeKind> + DeserializeOwned + Send + Sync + 'static,
 {
-    fn resource() -> ResourceType {
-        ResourceType::of::<K>()
-    }
-
     fn meta(&self) -> &Meta {
         &self.meta
+    }
+}
+
+impl<K> OfKind for Full<K>
+where
+    K: Resource<DynamicType = (), Scope: ScopeKind> + DeserializeOwned + Send + Sync + 'static,
+{
+    fn resource() -> ResourceType {
+        ResourceType::of::<K>()
     }
 }
 

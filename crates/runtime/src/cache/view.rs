@@ -17,6 +17,7 @@ use super::store::{Store, WentBackwards};
 use super::{Change, Origin, Shape, SyncState};
 use crate::key::ObjectKey;
 use crate::meta::{Keep, Meta, ResourceVersion, Uid};
+use crate::resource::ResourceType;
 
 /// An object's bytes do not fit the shape.
 #[derive(Debug)]
@@ -62,6 +63,7 @@ type Listener = Box<dyn Fn() -> bool + Send + Sync>;
 pub(crate) type Handler<S> = Arc<dyn Fn(&Change<S>) + Send + Sync>;
 
 pub(crate) struct View<S> {
+    resource: ResourceType,
     keep: Keep,
     store: RwLock<Store<S>>,
     /// Held from a change to its last handler, so that changes are heard in the order they were made. Readers do
@@ -84,8 +86,13 @@ impl<S> Drop for View<S> {
 }
 
 impl<S: Shape> View<S> {
-    pub(crate) fn new(keep: Keep, release: impl Fn() + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(
+        resource: ResourceType,
+        keep: Keep,
+        release: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
         Self {
+            resource,
             keep,
             store: RwLock::default(),
             order: Mutex::default(),
@@ -122,7 +129,7 @@ impl<S: Shape> View<S> {
         let _order = self.order.lock();
         let present: Vec<Arc<S>> = self.store.read().iter().cloned().collect();
         for object in present {
-            call(&handler, &Change { old: None, new: Some(object), origin: Origin::InitialList });
+            self.call(&handler, &Change { old: None, new: Some(object), origin: Origin::InitialList });
         }
         let mut handlers = self.handlers.write();
         *handlers = handlers.iter().cloned().chain([(id, handler)]).collect();
@@ -153,16 +160,16 @@ impl<S: Shape> View<S> {
         let handlers = Arc::clone(&self.handlers.read());
         for change in changes {
             for (_, handler) in handlers.iter() {
-                call(handler, change);
+                self.call(handler, change);
             }
         }
     }
-}
 
-fn call<S: Shape>(handler: &Handler<S>, change: &Change<S>) {
-    if catch_unwind(AssertUnwindSafe(|| handler(change))).is_err() {
-        let key = change.object().map(|object| object.meta().key.to_string()).unwrap_or_default();
-        tracing::error!(kind = %S::resource(), object = key, "a subscriber panicked on a change; it goes on with the next");
+    fn call(&self, handler: &Handler<S>, change: &Change<S>) {
+        if catch_unwind(AssertUnwindSafe(|| handler(change))).is_err() {
+            let key = change.object().map(|object| object.meta().key.to_string()).unwrap_or_default();
+            tracing::error!(kind = %self.resource, object = key, "a subscriber panicked on a change; it goes on with the next");
+        }
     }
 }
 

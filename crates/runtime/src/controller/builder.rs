@@ -55,8 +55,8 @@ impl Controller {
     /// A controller of a kind: reconciles the key of each object that changes. Its name is the kind in lower case, unless
     /// [`name`](Builder::name) says another.
     pub fn for_<S: Shape>(watch: impl Into<Watch<S>>) -> Builder<Owning> {
-        let resource = S::resource();
         let watch = watch.into();
+        let resource = watch.resource().clone();
         let source = Wired { forgiving: watch.forgives(), watch, mapping: itself() };
         let mut builder = Builder::new(resource.kind.to_lowercase(), Owning(resource));
         builder.sources.push(Box::new(source));

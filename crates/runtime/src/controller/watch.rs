@@ -55,6 +55,10 @@ impl<S: Shape> Watch<S> {
         Self { keeps_backoff: true, ..self }
     }
 
+    pub(super) fn resource(&self) -> &ResourceType {
+        self.reader.resource()
+    }
+
     pub(super) fn forgives(&self) -> bool {
         !self.keeps_backoff
     }
@@ -114,7 +118,7 @@ pub(super) struct Wired<S> {
 
 impl<S: Shape> Source for Wired<S> {
     fn resource(&self) -> ResourceType {
-        S::resource()
+        self.watch.resource().clone()
     }
 
     fn is_optional(&self) -> bool {
@@ -127,7 +131,7 @@ impl<S: Shape> Source for Wired<S> {
 
     fn subscribe(&self, queue: Queue<ObjectKey>, metrics: ControllerMetrics) -> Subscription {
         let (predicate, mapping) = (self.watch.predicate.clone(), Arc::clone(&self.mapping));
-        let forgiving = self.forgiving;
+        let (forgiving, resource) = (self.forgiving, self.resource());
         self.watch.reader.subscribe(move |change| {
             // What the user wrote may panic; the cache and its other subscribers must not notice.
             let sent = catch_unwind(AssertUnwindSafe(|| {
@@ -138,7 +142,7 @@ impl<S: Shape> Source for Wired<S> {
             if let Err(panic) = sent {
                 metrics.panicked();
                 let object = change.object().map(|object| object.meta().key.to_string());
-                tracing::error!(kind = %S::resource(), object, panic = panic_message(&*panic), "a mapping or predicate panicked");
+                tracing::error!(kind = %resource, object, panic = panic_message(&*panic), "a mapping or predicate panicked");
             }
         })
     }

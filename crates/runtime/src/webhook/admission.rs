@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::json::{Unfit, typed};
 use k8s_openapi::api::authentication::v1::UserInfo;
 use kube::Resource;
 use serde::Serialize;
@@ -310,7 +311,7 @@ fn decode<T: Resource<DynamicType = ()> + DeserializeOwned>(
         return Err(Denial::bad_request(format!("the request has no {which}")));
     }
     // Only the place is told: the value may be a secret.
-    T::deserialize(object).map_err(|error| {
+    typed(object).map_err(|error| {
         Denial::bad_request(format!(
             "the request's {which} cannot be read as a {}: {}",
             T::kind(&()),
@@ -320,7 +321,7 @@ fn decode<T: Resource<DynamicType = ()> + DeserializeOwned>(
 }
 
 /// serde's message without the value that it quotes.
-fn told(error: &serde_json::Error) -> String {
+fn told(error: &Unfit) -> String {
     let text = error.to_string();
     match (text.split_once(": "), text.rsplit_once(", expected ")) {
         (Some((what, _)), Some((_, expected))) => format!("{what}, expected {expected}"),

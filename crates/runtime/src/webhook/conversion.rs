@@ -9,6 +9,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use crate::json::typed;
 use kube::Resource;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -99,7 +100,7 @@ impl<H> fmt::Debug for Converter<H> {
 
 fn read<T: DeserializeOwned>(object: Value) -> Result<T, ConversionError> {
     let version = object["apiVersion"].as_str().unwrap_or_default().to_owned();
-    serde_json::from_value(object)
+    typed(&object)
         .map_err(|error| ConversionError(format!("the object cannot be read as {version}: {error}")))
 }
 

@@ -226,6 +226,9 @@ impl<B: Blueprint> Unified<B> {
         let selection = kinds::selection(B::NAME, namespaces)?;
         let kinds: Vec<Arc<dyn OpenKind>> =
             declared.owned.iter().map(|kind| kind.open(cache, &selection)).collect();
+        let made =
+            declared.made.iter().map(|kind| Ok(kind.open(cache, &kinds::made_by(kind.maker(), namespaces)?)));
+        let made = made.collect::<Result<Vec<_>, InvalidSelector>>()?;
         let pods: Option<Reader<PodShape>> = declared.makes_pods().then(|| cache.reader(&selection));
 
         let by_label: ByLabel = {
@@ -272,7 +275,7 @@ impl<B: Blueprint> Unified<B> {
                 manager: B::NAME.to_owned(),
                 predecessors: self.predecessors,
             },
-            registry: Registry::new(cache, wake),
+            registry: Registry::new(cache, wake, made),
             keyring,
             memory: Memory::default(),
             metrics: self.metrics,

@@ -12,6 +12,7 @@ use tokio::sync::OnceCell;
 use windlass_runtime::cache::{Cache, Reader, Selection};
 use windlass_runtime::client::{Apply, Client};
 use windlass_runtime::key::ObjectKey;
+use windlass_runtime::resource::ResourceType;
 
 use crate::content::{AsContent, Readable};
 use crate::error::{DrawError, NodeError, Reason};
@@ -86,14 +87,15 @@ impl Holder {
             .in_namespace(self.place.namespace().unwrap_or_default())
             .fields(&format!("metadata.name={}", self.place.name()))
             .map_err(|error| broken(&error))?;
-        let reader: Reader<Readable<Secret>> = self.cache.reader(&selection);
+        let secrets = ResourceType::of::<Secret>();
+        let reader: Reader<Readable> = self.cache.reader_of(&secrets, &selection);
         reader.synced().await;
         if reader.get(&self.place).is_none() {
             self.make(&broken).await?;
         }
         // What is there now is the key, whoever made it.
         let stored = match reader.get(&self.place) {
-            Some(stored) => stored.value(FIELD),
+            Some(stored) => stored.value(&secrets, FIELD),
             None => return Err(broken(&"it has not been read back yet")),
         };
         let bytes: Option<[u8; 32]> = stored.and_then(|bytes| bytes.try_into().ok());

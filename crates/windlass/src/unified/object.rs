@@ -98,7 +98,7 @@ impl<B: Blueprint> Visitor<'_, B> {
         // From text: managers' entries are kept as they are written, which a tree no longer knows.
         let text = found.to_string();
         let live: Live = keep
-            .scope(|| serde_json::from_str(&text))
+            .scope(|| serde_json::from_slice(text.as_bytes()))
             .map_err(|_| NodeError::transient(Reason::Unavailable, "what is there cannot be read"))?;
         let meta = &live.metadata;
         let consent = meta.annotations.get(ask::ADOPT).is_some_and(|title| **title == *self.owner.title())

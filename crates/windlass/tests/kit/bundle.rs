@@ -104,6 +104,8 @@ pub(crate) struct Bundles {
     /// How many items at most this release of the operator draws.
     pub(crate) most: Option<usize>,
     pub(crate) ordered: bool,
+    /// Another blueprint, which makes the Secrets.
+    pub(crate) maker: Option<&'static str>,
 }
 
 /// A controller that takes one bundle after the other, so that what it did for one is done when the next is told of; and that
@@ -212,6 +214,9 @@ impl Blueprint for Bundles {
         kinds.owns::<Ingress>().owns::<NetworkPolicy>().owns::<Role>().owns::<RoleBinding>();
         kinds.owns::<HorizontalPodAutoscaler>().owns::<Bundle>().owns::<Gadget>();
         kinds.requires::<Secret>();
+        if let Some(maker) = self.maker {
+            kinds.reads_made_by::<Secret>(maker);
+        }
     }
 
     fn inputs(&self, bundle: &Bundle, inputs: &mut Inputs) {

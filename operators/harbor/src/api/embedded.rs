@@ -17,6 +17,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
+use windlass_runtime::json::{Unfit, typed};
 
 /// A type of Kubernetes that a spec embeds.
 pub trait Embed {
@@ -111,7 +112,7 @@ pub struct Embedded<T> {
 #[error("is no {kind}: {source}; write it as in a Pod")]
 pub struct NotEmbedded {
     kind: &'static str,
-    source: serde_json::Error,
+    source: Unfit,
 }
 
 impl<T> Embedded<T> {
@@ -159,7 +160,7 @@ impl Embedded<VolumeSource> {
 
 fn read<T: DeserializeOwned>(mut raw: Value, kind: &'static str) -> Result<T, NotEmbedded> {
     quantities_as_text(&mut raw);
-    serde_json::from_value(raw).map_err(|source| NotEmbedded { kind, source })
+    typed(&raw).map_err(|source| NotEmbedded { kind, source })
 }
 
 impl<T: Serialize> From<T> for Embedded<T> {

@@ -20,6 +20,14 @@ pub mod annotation {
     pub const DATA_MOVED: &str = "harbor.windlass.dev/data-moved";
 }
 
+/// The blueprints that make what others read: field managers, and values of Windlass's label.
+pub mod blueprint {
+    /// Makes the components of a Harbor, and their Secrets.
+    pub const HARBOR: &str = "harbor.goharbor.io";
+    /// Makes the Harbor of a HarborCluster, and what it needs.
+    pub const HARBOR_CLUSTER: &str = "harborcluster.goharbor.io";
+}
+
 /// Labels on children.
 pub mod label {
     /// Which controller made it.
@@ -46,6 +54,8 @@ mod tests {
             label::CONTROLLER,
             label::OPERATOR_VERSION,
             label::CLUSTER,
+            blueprint::HARBOR,
+            blueprint::HARBOR_CLUSTER,
             crate::api::conversion::KEPT,
         ];
         let expected = [
@@ -59,6 +69,8 @@ mod tests {
             "goharbor.io/operator-controller",
             "goharbor.io/operator-version",
             "goharbor.io/harbor-cluster",
+            "harbor.goharbor.io",
+            "harborcluster.goharbor.io",
             "conversion.windlass.dev/",
         ];
         assert_eq!(all, expected);

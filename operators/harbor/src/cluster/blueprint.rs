@@ -3,13 +3,14 @@
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service};
-use k8s_openapi::api::networking::v1::Ingress;
+use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
 use serde_json::Value;
 use windlass::live::Live;
 use windlass::{Blueprint, DrawError, Inputs, Kinds, Plan, Readiness, Resolved, Seen, readiness};
 
 use crate::api::driver::{ImageChartStorage, StorageRedirect};
 use crate::api::harborcluster::{CacheKind, ClusterStorage, DatabaseKind, StorageKind};
+use crate::api::names::blueprint;
 use crate::api::postgres::HarborDatabase;
 use crate::api::redis::RedisHost;
 use crate::api::{Harbor, HarborCluster};
@@ -36,7 +37,7 @@ impl HarborClusterBlueprint {
 
 impl Blueprint for HarborClusterBlueprint {
     type Owner = HarborCluster;
-    const NAME: &'static str = "harborcluster.goharbor.io";
+    const NAME: &'static str = blueprint::HARBOR_CLUSTER;
 
     /// In reverse: the Harbor, with all that it has, is gone before its database and its cache are.
     fn ordered_deletion(&self, _: &HarborCluster) -> bool {
@@ -50,7 +51,7 @@ impl Blueprint for HarborClusterBlueprint {
             .owns_if_installed::<RedisFailover>()
             .owns_if_installed::<Postgresql>()
             .owns_if_installed::<Tenant>();
-        kinds.owns::<Job>().owns::<Ingress>();
+        kinds.owns::<Job>().owns::<Ingress>().owns::<NetworkPolicy>();
         kinds.requires::<StatefulSet>().requires::<Deployment>().requires::<Secret>();
         kinds.requires::<RedisFailover>().requires::<Postgresql>().requires::<Tenant>();
     }
@@ -213,6 +214,7 @@ pub(super) mod samples {
 mod tests {
     use super::samples::{built_in, delegated, external};
     use super::*;
+    use crate::api::names::annotation;
     use serde_json::json;
 
     fn plan(cluster: &HarborCluster) -> String {
@@ -236,6 +238,40 @@ mod tests {
     fn a_built_in_part_is_a_server_with_a_volume_and_a_password() {
         insta::assert_snapshot!("plan_built_in", plan(&built_in()));
         insta::assert_snapshot!("objects_built_in", objects(&built_in(), &[]));
+    }
+
+    #[test]
+    fn servers_are_reached_at_their_ports_only_where_policies_are_wanted() {
+        let mut cluster = built_in();
+        let of_kind = |cluster: &HarborCluster, kind: &str| -> Vec<Value> {
+            let sketch = windlass::sketch(&HarborClusterBlueprint::default(), cluster, &[]).unwrap();
+            let bodies = sketch.objects.iter().map(|object| object.body().clone());
+            bodies.filter(|body| body["kind"] == kind).collect()
+        };
+        assert_eq!(of_kind(&cluster, "NetworkPolicy"), Vec::<Value>::new());
+        let asked = (annotation::NETWORK_POLICIES.to_owned(), "true".to_owned());
+        cluster.metadata.annotations = Some([asked].into());
+        let policies = of_kind(&cluster, "NetworkPolicy");
+        let servers = of_kind(&cluster, "StatefulSet");
+        assert_eq!((policies.len(), servers.len()), (4, 2));
+        for server in &servers {
+            let template = &server["spec"]["template"];
+            let of_it = |policy: &&Value| {
+                policy["spec"]["podSelector"]["matchLabels"] == template["metadata"]["labels"]
+            };
+            let port = &template["spec"]["containers"][0]["ports"][0]["containerPort"];
+            let said: Vec<Value> =
+                policies.iter().filter(of_it).map(|policy| policy["spec"].clone()).collect();
+            assert_eq!(said.len(), 2, "{server}");
+            for spec in &said {
+                match spec["policyTypes"][0].as_str() {
+                    Some("Ingress") => {
+                        assert_eq!(spec["ingress"], json!([{"ports": [{"port": port, "protocol": "TCP"}]}]))
+                    }
+                    _ => assert_eq!((&spec["policyTypes"], spec.get("egress")), (&json!(["Egress"]), None)),
+                }
+            }
+        }
     }
 
     #[test]

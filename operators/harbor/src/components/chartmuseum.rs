@@ -7,6 +7,7 @@ use crate::api::chartmuseum::{
     ChartFormFields, ChartIndex, ChartMuseum, ChartMuseumDisable, ChartMuseumLog, ChartMuseumServer,
     ChartMuseumSpec,
 };
+use crate::api::names::blueprint;
 use crate::catalogue::{self, Release};
 use crate::config::SecretKey;
 use crate::config::chartmuseum as file;
@@ -26,7 +27,7 @@ impl Deployed for ChartMuseum {
     const PART: catalogue::Component = catalogue::Component::ChartMuseum;
 
     fn requires(kinds: &mut Kinds) {
-        kinds.requires::<PersistentVolumeClaim>();
+        kinds.looks_at_made_by::<PersistentVolumeClaim>(blueprint::HARBOR_CLUSTER);
     }
 
     fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {

@@ -5,6 +5,7 @@ use windlass::{DrawError, Kinds};
 
 use crate::api::embedded::{Embedded, VolumeSource};
 use crate::api::jobservice::{JobService, JobServiceSpec, Loggers};
+use crate::api::names::blueprint;
 use crate::catalogue::{self, Release};
 use crate::config::jobservice::{self as file, Logger, job_log_dir, log_dir};
 use crate::wiring::{self, certificate, is_tls};
@@ -24,7 +25,7 @@ impl Deployed for JobService {
     const PART: catalogue::Component = catalogue::Component::JobService;
 
     fn requires(kinds: &mut Kinds) {
-        kinds.requires::<PersistentVolumeClaim>();
+        kinds.looks_at_made_by::<PersistentVolumeClaim>(blueprint::HARBOR_CLUSTER);
     }
 
     fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {

@@ -8,6 +8,7 @@ use windlass::{DrawError, Kinds};
 
 use crate::api::children::{Parent as _, child_of};
 use crate::api::names::annotation::VERSION;
+use crate::api::names::blueprint;
 use crate::api::registry::{Registry, RegistrySpec};
 use crate::api::registryctl::RegistryController;
 use crate::catalogue;
@@ -35,7 +36,8 @@ impl Deployed for Registry {
     const PART: catalogue::Component = catalogue::Component::Registry;
 
     fn requires(kinds: &mut Kinds) {
-        kinds.requires::<PersistentVolumeClaim>().requires::<RegistryController>();
+        kinds.looks_at_made_by::<PersistentVolumeClaim>(blueprint::HARBOR_CLUSTER);
+        kinds.looks_at_made_by::<RegistryController>(blueprint::HARBOR);
     }
 
     fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {

@@ -10,7 +10,7 @@ use windlass::{Blueprint, DrawError, Inputs, Kinds, Plan, Resolved, Seen};
 use crate::api::children::{Parent as _, child_of};
 use crate::api::names::annotation::VERSION;
 use crate::api::{Registry, RegistryController};
-use crate::workload::status;
+use crate::workload::{Deployed as _, status};
 
 /// On the registry's Deployment: the [`revision`] of the controller that its pods run.
 pub(super) const REVISION: &str = "registryctl.goharbor.io/revision";
@@ -34,7 +34,7 @@ impl Blueprint for RegistryControllerBlueprint {
     const FINALIZES: bool = false;
 
     fn kinds(&self, kinds: &mut Kinds) {
-        kinds.requires::<Deployment>();
+        kinds.looks_at_made_by::<Deployment>(Registry::BLUEPRINT);
     }
 
     fn inputs(&self, owner: &RegistryController, inputs: &mut Inputs) {

@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::{ConfigMapEnvSource, EnvFromSource, PersistentVolumeClaim, SecretEnvSource};
 use windlass::{DrawError, Kinds};
 
+use crate::api::names::blueprint;
 use crate::api::trivy::{Trivy, TrivyJobs, TrivyPool, TrivySpec};
 use crate::catalogue::{self, Release};
 use crate::config::outbound::Outbound;
@@ -24,7 +25,7 @@ impl Deployed for Trivy {
     const PART: catalogue::Component = catalogue::Component::Trivy;
 
     fn requires(kinds: &mut Kinds) {
-        kinds.requires::<PersistentVolumeClaim>();
+        kinds.looks_at_made_by::<PersistentVolumeClaim>(blueprint::HARBOR_CLUSTER);
     }
 
     fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use windlass::live::Live;
 use windlass::{Blueprint, DrawError, Inputs, Kinds, Plan, Planned, Readiness, Resolved, Seen, readiness};
 
+use crate::api::names::blueprint;
 use crate::api::status::condition::IN_PROGRESS;
 use crate::api::{
     ChartMuseum, Core, Exporter, Harbor, JobService, NotaryServer, NotarySigner, Portal, Registry,
@@ -43,7 +44,7 @@ impl HarborBlueprint {
 
 impl Blueprint for HarborBlueprint {
     type Owner = Harbor;
-    const NAME: &'static str = "harbor.goharbor.io";
+    const NAME: &'static str = blueprint::HARBOR;
 
     fn awaits(&self, harbor: &Harbor) -> Option<String> {
         takeover::awaits(&harbor.metadata, &takeover::HARBOR_CLUSTER, &self.settings)
@@ -62,7 +63,7 @@ impl Blueprint for HarborBlueprint {
         kinds.owns::<NotaryServer>().owns::<NotarySigner>();
         kinds.owns::<Ingress>().owns::<NetworkPolicy>();
         kinds.owns::<Service>().owns::<ConfigMap>().owns::<Deployment>().owns::<PodDisruptionBudget>();
-        kinds.requires::<Secret>();
+        kinds.reads_made_by::<Secret>(blueprint::HARBOR_CLUSTER);
     }
 
     fn inputs(&self, harbor: &Harbor, inputs: &mut Inputs) {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::networking::v1::Ingress;
 use serde_json::{Value, json};
 use windlass::DrawError;
+use windlass_runtime::json::typed;
 
 use crate::api::component::Served;
 use crate::api::network::{ExposeComponent, Ingress as IngressSpec, IngressController};
@@ -107,7 +108,7 @@ fn build(
     });
     let mut metadata = metadata(&wiring.names, name);
     metadata.annotations.get_or_insert_default().extend(annotations);
-    Ok(Ingress { metadata, spec: Some(serde_json::from_value(spec)?), status: None })
+    Ok(Ingress { metadata, spec: Some(typed(&spec)?), status: None })
 }
 
 #[cfg(test)]

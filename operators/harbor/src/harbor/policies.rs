@@ -7,6 +7,7 @@
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use serde_json::{Value, json};
 use windlass::DrawError;
+use windlass_runtime::json::typed;
 
 use crate::api::observe::Metrics;
 
@@ -96,7 +97,7 @@ fn policy(wiring: &Wiring<'_>, part: Part, way: &str, rules: &Value) -> Result<N
     let mut spec = rules.clone();
     spec["podSelector"] = json!({"matchLabels": wiring.names.selector(part)});
     let name = wiring.names.with(&format!("{}-{way}", part.as_str()));
-    Ok(NetworkPolicy { metadata: metadata(&wiring.names, name), spec: Some(serde_json::from_value(spec)?) })
+    Ok(NetworkPolicy { metadata: metadata(&wiring.names, name), spec: Some(typed(&spec)?) })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::{Value, json};
 use windlass::DrawError;
+use windlass_runtime::json::typed;
 
 use crate::api::network::{ProxyService, ServiceType};
 use crate::catalogue::Component;
@@ -98,7 +99,7 @@ fn service(wiring: &Wiring<'_>, name: &str, asked: &ProxyService, https: bool) -
     });
     let mut metadata = metadata(&wiring.names, name.to_owned());
     metadata.annotations.get_or_insert_default().extend(asked.annotations.clone());
-    Ok(Service { metadata, spec: Some(serde_json::from_value(spec)?), status: None })
+    Ok(Service { metadata, spec: Some(typed(&spec)?), status: None })
 }
 
 fn deployment(

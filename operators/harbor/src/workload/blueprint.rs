@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use windlass::{Blueprint, DrawError, Inputs, Kinds, OwnerKind, Plan, Planned, Resolved, Seen};
 
 use crate::api::children::Component;
+use crate::api::names::blueprint;
 use crate::api::status::condition::IN_PROGRESS;
 use crate::catalogue;
 use crate::config::{Confidential, Rendered};
@@ -158,7 +159,8 @@ impl<C: Deployed> Blueprint for ComponentBlueprint<C> {
 
     fn kinds(&self, kinds: &mut Kinds) {
         kinds.owns::<Service>().owns::<ConfigMap>().owns::<Secret>().owns::<Deployment>();
-        kinds.owns::<NetworkPolicy>().owns::<PodDisruptionBudget>().requires::<Secret>();
+        kinds.owns::<NetworkPolicy>().owns::<PodDisruptionBudget>();
+        kinds.reads_made_by::<Secret>(blueprint::HARBOR).reads_made_by::<Secret>(blueprint::HARBOR_CLUSTER);
         C::requires(kinds);
     }
 

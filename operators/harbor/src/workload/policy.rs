@@ -1,5 +1,7 @@
 //! Who may reach a component, where that is asked for.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::networking::v1::{
     NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPort, NetworkPolicySpec,
 };
@@ -21,31 +23,45 @@ pub fn wanted(owner: &ObjectMeta, by_default: bool) -> bool {
 
 /// Lets everybody come to these ports of a component's pods, and to no other.
 pub fn ingress(site: &Site, ports: impl IntoIterator<Item = i32>) -> NetworkPolicy {
+    to_ports(site.metadata(site.ingress()), site.selector(), ports)
+}
+
+/// Lets a component's pods go nowhere.
+pub fn no_egress(site: &Site) -> NetworkPolicy {
+    nowhere(site.metadata(site.egress()), site.selector())
+}
+
+/// Lets everybody come to these ports of the pods with these labels, and to no other.
+pub fn to_ports(
+    metadata: ObjectMeta,
+    pods: BTreeMap<String, String>,
+    ports: impl IntoIterator<Item = i32>,
+) -> NetworkPolicy {
     let port = |port: i32| NetworkPolicyPort {
         port: Some(IntOrString::Int(port)),
         protocol: Some("TCP".to_owned()),
         end_port: None,
     };
     let rule = NetworkPolicyIngressRule { ports: Some(ports.into_iter().map(port).collect()), from: None };
-    policy(site, site.ingress(), "Ingress", Some(vec![rule]))
+    policy(metadata, pods, "Ingress", Some(vec![rule]))
 }
 
-/// Lets a component's pods go nowhere.
-pub fn no_egress(site: &Site) -> NetworkPolicy {
-    policy(site, site.egress(), "Egress", None)
+/// Lets the pods with these labels go nowhere. Answers are not held back.
+pub fn nowhere(metadata: ObjectMeta, pods: BTreeMap<String, String>) -> NetworkPolicy {
+    policy(metadata, pods, "Egress", None)
 }
 
 fn policy(
-    site: &Site,
-    name: &str,
+    metadata: ObjectMeta,
+    pods: BTreeMap<String, String>,
     kind: &str,
     ingress: Option<Vec<NetworkPolicyIngressRule>>,
 ) -> NetworkPolicy {
     let spec = NetworkPolicySpec {
-        pod_selector: Some(LabelSelector { match_labels: Some(site.selector()), match_expressions: None }),
+        pod_selector: Some(LabelSelector { match_labels: Some(pods), match_expressions: None }),
         policy_types: Some(vec![kind.to_owned()]),
         ingress,
         egress: None,
     };
-    NetworkPolicy { metadata: site.metadata(name), spec: Some(spec) }
+    NetworkPolicy { metadata, spec: Some(spec) }
 }

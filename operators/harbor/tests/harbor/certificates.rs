@@ -8,20 +8,11 @@ use harbor_operator::harbor::certmanager::Certificate;
 use harbor_operator::settings::HarborSettings;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{CustomResourceExt as _, ResourceExt as _};
 use serde_json::json;
 use windlass_testenv::{Options, TestEnv, or_not_run};
 
-use crate::world::{World, harbor, said};
-
-/// The kind, as its own operator has it: with a status.
-fn certificates_of_cert_manager() -> CustomResourceDefinition {
-    let mut definition = json!(Certificate::crd());
-    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = open;
-    serde_json::from_value(definition).unwrap()
-}
+use crate::world::{World, harbor, open, said};
 
 #[tokio::test]
 async fn an_issuer_without_cert_manager_is_waited_for_and_then_used() -> Result<()> {
@@ -40,7 +31,7 @@ async fn an_issuer_without_cert_manager_is_waited_for_and_then_used() -> Result<
         .await?;
     // What does not need it goes on.
     world.get::<Registry>("sample-harbor").await?;
-    world.env.install_crds(&[certificates_of_cert_manager()]).await?;
+    world.env.install_crds(&[open(&Certificate::crd())]).await?;
     let name = "sample-harbor-core-tokencert";
     world.see::<Certificate>(name, "asked for", |asked| asked.spec.issuer_ref.name == "ca").await?;
     let data = json!({"tls.crt": "certificate", "tls.key": "key", "ca.crt": "authority"});

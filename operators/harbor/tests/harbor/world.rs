@@ -8,6 +8,7 @@ use harbor_operator::api::Harbor;
 use harbor_operator::settings::HarborSettings;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Resource;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde::Serialize;
@@ -209,6 +210,14 @@ impl Written {
         ensure!(place(first)? < place(then)?, "{first} before {then}: {:#?}", self.0);
         Ok(())
     }
+}
+
+/// A kind of another operator as that has it: open.
+pub(crate) fn open(definition: &CustomResourceDefinition) -> CustomResourceDefinition {
+    let mut definition = json!(definition);
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = any;
+    serde_json::from_value(definition).unwrap()
 }
 
 /// A Harbor with an external database and Redis, images in a volume, and TLS between the components.

@@ -111,11 +111,6 @@ struct ClientConfig {
 }
 
 impl Shape for Configuration {
-    // Always read by `reader_of`, which names the kind.
-    fn resource() -> ResourceType {
-        ResourceType::of::<ValidatingWebhookConfiguration>()
-    }
-
     fn meta(&self) -> &Meta {
         &self.metadata
     }

@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use serde_json::{Value, json};
 use windlass::{DrawError, Plan, Planned};
+use windlass_runtime::json::typed;
 
 use crate::api::harborcluster_parts::BuiltInVolume;
 use crate::cluster::Site;
@@ -26,5 +27,5 @@ pub(super) fn plan(
             "resources": {"requests": {"storage": capacity}},
         },
     });
-    Ok(site.keep(plan.add(serde_json::from_value::<PersistentVolumeClaim>(claim)?)))
+    Ok(site.keep(plan.add(typed::<PersistentVolumeClaim>(&claim)?)))
 }

@@ -1,14 +1,17 @@
 //! One server with a volume: a StatefulSet of one pod, its Services, and the claim.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ResourceRequirements, Service};
 use serde_json::{Value, json};
 use windlass::naming::{self, name};
 use windlass::{DrawError, Plan, Planned};
+use windlass_runtime::json::typed;
 
 use crate::api::embedded::Embedded;
 use crate::cluster::{Image, Site};
-use crate::workload::at_field;
+use crate::workload::{at_field, policy};
 
 /// The user and group that Harbor's images of servers run as.
 const USER: i64 = 999;
@@ -65,10 +68,11 @@ impl Server<'_> {
         before: &[Planned],
         plan: &mut Plan,
     ) -> Result<Vec<Planned>, DrawError> {
-        let selector = json!({
-            format!("{}.goharbor.io/name", self.part): self.name,
-            format!("{}.goharbor.io/namespace", self.part): site.names.namespace(),
-        });
+        let selector = BTreeMap::from([
+            (format!("{}.goharbor.io/name", self.part), self.name.clone()),
+            (format!("{}.goharbor.io/namespace", self.part), site.names.namespace().to_owned()),
+        ]);
+        self.policies(site, &selector, plan);
         let headless = name([&*self.name, "headless"], naming::LABEL);
         let port = json!({"name": self.part, "port": self.port, "targetPort": self.part, "protocol": "TCP"});
         let service = |name: &str, more: Value| -> Result<Service, DrawError> {
@@ -76,7 +80,7 @@ impl Server<'_> {
             if let (Some(spec), Value::Object(more)) = (spec.as_object_mut(), more) {
                 spec.extend(more);
             }
-            Ok(serde_json::from_value(json!({"metadata": site.metadata(name), "spec": spec}))?)
+            Ok(typed(&json!({"metadata": site.metadata(name), "spec": spec}))?)
         };
         // The pod has a name of its own also while it is not ready.
         let own = json!({"clusterIP": "None", "publishNotReadyAddresses": true});
@@ -91,9 +95,18 @@ impl Server<'_> {
                 "template": {"metadata": {"labels": selector}, "spec": self.pod()?},
             },
         });
-        let set: StatefulSet = serde_json::from_value(set)?;
+        let set: StatefulSet = typed(&set)?;
         let server = plan.add(set).after(before).after([&own]);
         Ok(vec![own, shared, server])
+    }
+
+    /// Whoever knows the password may come, the operator too, which asks the database how far it is migrated; the server itself goes nowhere.
+    fn policies(&self, site: &Site<'_>, pods: &BTreeMap<String, String>, plan: &mut Plan) {
+        let wanted = policy::wanted(&site.cluster.metadata, site.settings.network_policies);
+        let metadata = |way: &str| site.metadata(&name([&*self.name, way], naming::SUBDOMAIN));
+        let come = policy::to_ports(metadata("ingress"), pods.clone(), [i32::from(self.port)]);
+        plan.add(come).when(wanted);
+        plan.add(policy::nowhere(metadata("egress"), pods.clone())).when(wanted);
     }
 
     fn pod(&self) -> Result<Value, DrawError> {

@@ -3,6 +3,7 @@
 use k8s_openapi::api::networking::v1::Ingress;
 use serde_json::json;
 use windlass::DrawError;
+use windlass_runtime::json::typed;
 
 use crate::api::component::Tls;
 use crate::api::network::Ingress as IngressSpec;
@@ -31,5 +32,5 @@ pub(super) fn ingress(
             "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]},
         }],
     });
-    Ok(Ingress { metadata, spec: Some(serde_json::from_value(spec)?), status: None })
+    Ok(Ingress { metadata, spec: Some(typed(&spec)?), status: None })
 }

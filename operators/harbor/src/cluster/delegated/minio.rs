@@ -7,6 +7,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 use windlass::{DrawError, Inputs, Plan, Planned, Readiness, Resolved};
+use windlass_runtime::json::typed;
 
 use crate::api::driver::{ImageChartStorage, S3, StorageRedirect};
 use crate::api::harborcluster_parts::{ClusterRedirect, MinIo};
@@ -233,7 +234,7 @@ fn bucket(site: &Site<'_>, minio: &MinIo, secret: &str) -> Result<Job, DrawError
             }},
         },
     });
-    Ok(serde_json::from_value(job)?)
+    Ok(typed(&job)?)
 }
 
 /// What the registry is told: by way of the Ingress where downloads are redirected, since what it signs is what users ask for.
