@@ -140,7 +140,7 @@ async fn a_managers_entry_is_kept_as_the_server_wrote_it() -> Result<()> {
     live.client.objects::<ConfigMap>().apply(&live.key("a"), &ours, &Apply::by("ours")).await?;
     let entry = |meta: &windlass_runtime::meta::Meta| {
         assert_eq!(meta.managed.len(), 1);
-        serde_json::from_str::<Value>(&meta.managed[0].fields).unwrap()
+        serde_json::from_str::<Value>(&meta.managed[0].fields()).unwrap()
     };
     let kept = entry(&configs.get(&live.key("a")).unwrap());
     assert_eq!(kept, json!({"f:data": {"f:mine": {}}}));

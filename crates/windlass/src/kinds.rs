@@ -224,9 +224,13 @@ pub(crate) fn selection(name: &str, namespaces: Option<&[String]>) -> Result<Sel
 
 /// Everything that the controller of a blueprint makes.
 pub(crate) fn made_by(name: &str, namespaces: Option<&[String]>) -> Result<Selection, InvalidSelector> {
-    let selection = Selection::all().labels(&format!("{}={name}", label::CONTROLLER))?;
-    Ok(match namespaces {
-        Some(namespaces) => selection.in_namespaces(namespaces.iter().map(String::as_str)),
-        None => selection,
-    })
+    everything(namespaces).labels(&format!("{}={name}", label::CONTROLLER))
+}
+
+/// Everything in these namespaces, or in all.
+pub(crate) fn everything(namespaces: Option<&[String]>) -> Selection {
+    match namespaces {
+        Some(namespaces) => Selection::all().in_namespaces(namespaces.iter().map(String::as_str)),
+        None => Selection::all(),
+    }
 }

@@ -38,7 +38,8 @@ struct Owner {
 
 #[derive(Default)]
 struct Node {
-    refusal: Option<Refusal>,
+    /// Boxed: it is rare.
+    refusal: Option<Box<Refusal>>,
     writes: Option<Writes>,
     unfinished: Option<Instant>,
     /// The server has taken a write of its object.
@@ -172,12 +173,12 @@ impl Memory {
                 .filter(|refusal| refusal.attempt == attempt)
                 .map_or(0, |refusal| refusal.times)
                 + 1;
-            node.refusal = Some(Refusal {
+            node.refusal = Some(Box::new(Refusal {
                 attempt: attempt.to_owned(),
                 error: error.clone(),
                 times,
                 at: Instant::now(),
-            });
+            }));
             times
         })
     }

@@ -270,10 +270,10 @@ impl<'de> Deserialize<'de> for Managed {
                         keep.manager.as_deref().is_some_and(|manager| is(&entry.manager, manager))
                     });
                     if ours && is(&entry.operation, "Apply") && is(&entry.subresource, "") {
-                        kept.push(ManagedEntry {
-                            api_version: Str::new(entry.api_version.as_ref().map_or("", |text| &text.0)),
-                            fields: Str::new(entry.fields.map_or("{}", RawValue::get)),
-                        });
+                        kept.push(ManagedEntry::new(
+                            entry.api_version.as_ref().map_or("", |text| &text.0),
+                            entry.fields.map_or("{}", RawValue::get),
+                        ));
                     }
                 }
                 Ok(Managed(kept.into_boxed_slice()))
@@ -319,7 +319,7 @@ mod tests {
         let meta: Meta = keep.scope(|| serde_json::from_str(POD)).unwrap();
         assert_eq!(meta.annotations.len(), 1);
         assert_eq!(meta.annotations.get("keep").unwrap(), "me");
-        let entries: Vec<_> = meta.managed.iter().map(|entry| &*entry.fields).collect();
+        let entries: Vec<_> = meta.managed.iter().map(ManagedEntry::fields).collect();
         assert_eq!(entries, [r#"{"f:data":{"f:k":{}}}"#]);
     }
 

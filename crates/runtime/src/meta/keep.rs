@@ -1,7 +1,9 @@
 //! What of the metadata is kept beyond the usual.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::Uid;
 use crate::intern::Str;
 
 /// What a reader wants kept of an object's metadata beyond what every [`Meta`](super::Meta) has.
@@ -41,6 +43,81 @@ impl Keep {
 pub struct ManagedEntry {
     /// The `apiVersion` in whose terms [`fields`](Self::fields) is written.
     pub api_version: Str,
-    /// `fieldsV1`: compact JSON, byte for byte. Interned: objects of one template own the same fields.
-    pub fields: Str,
+    /// `fieldsV1` without the uids of owners. Interned: objects of one template own the same fields.
+    template: Str,
+    /// What is left out of the template, in order.
+    owners: Box<[Uid]>,
+}
+
+/// What stands before the uid of an owner.
+const OWNER: &str = r#"k:{\"uid\":\""#;
+const UID_LENGTH: usize = 36;
+
+impl ManagedEntry {
+    pub(super) fn new(api_version: &str, fields: &str) -> Self {
+        let (template, owners) = without_owners(fields).unwrap_or_else(|| (fields.to_owned(), Vec::new()));
+        Self { api_version: Str::new(api_version), template: Str::new(&template), owners: owners.into() }
+    }
+
+    /// `fieldsV1`: compact JSON, byte for byte.
+    pub fn fields(&self) -> Cow<'_, str> {
+        if self.owners.is_empty() {
+            return Cow::Borrowed(&self.template);
+        }
+        let mut owners = self.owners.iter();
+        let mut fields = String::with_capacity(self.template.len() + self.owners.len() * UID_LENGTH);
+        for (at, part) in self.template.split(OWNER).enumerate() {
+            if at > 0 {
+                fields.push_str(OWNER);
+                fields.extend(owners.next().map(ToString::to_string));
+            }
+            fields.push_str(part);
+        }
+        Cow::Owned(fields)
+    }
+}
+
+/// The fields without the uids of owners, and those; `None` where that could not be undone.
+fn without_owners(fields: &str) -> Option<(String, Vec<Uid>)> {
+    let (mut template, mut owners) = (String::with_capacity(fields.len()), Vec::new());
+    let mut parts = fields.split(OWNER);
+    template.push_str(parts.next()?);
+    for part in parts {
+        let (text, rest) = part.split_at_checked(UID_LENGTH)?;
+        let owner: Uid = text.parse().ok()?;
+        if owner.to_string() != text {
+            return None;
+        }
+        owners.push(owner);
+        template.push_str(OWNER);
+        template.push_str(rest);
+    }
+    Some((template, owners))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIELDS: &str = r#"{"f:metadata":{"f:labels":{"f:a":{}},"f:ownerReferences":{"k:{\"uid\":\"0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d\"}":{}}},"f:data":{"f:k":{}}}"#;
+
+    #[test]
+    fn fields_are_as_they_were_written() {
+        let second = r#"{},"k:{\"uid\":\"11111111-2222-3333-4444-555555555555\"}":{}}},"#;
+        let two = FIELDS.replacen("{}}},\"f:data", &format!("{second}\"f:data"), 1);
+        assert!(two.contains("11111111"));
+        let upper = FIELDS.replace("0b8d", "0B8D");
+        let odd = ["{}", r#"{"k:{\"uid\":\""#, r#"{"k:{\"uid\":\"\"}":{}}"#, r#"{"k:{\"uid\":\"ü"}"#];
+        for fields in [FIELDS, &two, &upper].into_iter().chain(odd) {
+            assert_eq!(ManagedEntry::new("v1", fields).fields(), fields);
+        }
+    }
+
+    #[test]
+    fn objects_of_one_template_share_it_whoever_owns_them() {
+        let one = ManagedEntry::new("v1", FIELDS);
+        let other = ManagedEntry::new("v1", &FIELDS.replace("0b8d1c1e", "11111111"));
+        assert_ne!(one, other);
+        assert!(std::ptr::eq(&*one.template, &*other.template));
+    }
 }

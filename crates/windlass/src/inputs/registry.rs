@@ -1,6 +1,6 @@
 //! Who follows what.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -24,7 +24,28 @@ struct Followed {
     // Before the source: its handler must be gone before the watch is. What is among those made needs none.
     subscription: Option<Subscription>,
     source: Box<dyn Source>,
-    interested: Arc<Mutex<BTreeSet<ObjectKey>>>,
+    interested: Arc<Interested>,
+}
+
+/// Owners, in order. Mostly it is one: a tree would take ten times the room.
+#[derive(Default)]
+struct Interested(Mutex<Vec<ObjectKey>>);
+
+impl Interested {
+    fn add(&self, owner: &ObjectKey) {
+        let mut owners = self.0.lock();
+        if let Err(at) = owners.binary_search(owner) {
+            owners.insert(at, owner.clone());
+        }
+    }
+
+    fn remove(&self, owner: &ObjectKey) {
+        self.0.lock().retain(|other| other != owner);
+    }
+
+    fn all(&self) -> Vec<ObjectKey> {
+        self.0.lock().clone()
+    }
 }
 
 impl Followed {
@@ -38,7 +59,7 @@ pub(crate) struct Registry {
     cache: Cache,
     wake: mpsc::Sender<ObjectKey>,
     sources: Arc<Sources>,
-    held: Mutex<HashMap<ObjectKey, BTreeMap<String, Arc<Followed>>>>,
+    held: Mutex<HashMap<ObjectKey, Vec<Arc<Followed>>>>,
     made: Vec<(Made, Subscription)>,
 }
 
@@ -55,13 +76,22 @@ impl Sources {
             Form::ALL.iter().filter_map(|form| sources.get(&of(*form))?.upgrade()).collect()
         };
         let made = followed.iter().filter(|followed| !followed.is_by_name());
-        made.flat_map(|followed| followed.interested.lock().clone()).collect()
+        made.flat_map(|followed| followed.interested.all()).collect()
     }
 }
 
 /// What an owner holds on to from one reconcile to the next.
 #[derive(Default)]
-pub(crate) struct Held(Mutex<BTreeMap<String, Arc<Followed>>>);
+pub(crate) struct Held(Mutex<Vec<Arc<Followed>>>);
+
+impl Held {
+    fn add(&self, followed: &Arc<Followed>) {
+        let mut held = self.0.lock();
+        if !held.iter().any(|other| Arc::ptr_eq(other, followed)) {
+            held.push(Arc::clone(followed));
+        }
+    }
+}
 
 impl Registry {
     pub(crate) fn new(cache: &Cache, wake: mpsc::Sender<ObjectKey>, made: Vec<Made>) -> Self {
@@ -92,8 +122,7 @@ impl Registry {
         let _ = tokio::time::timeout(FIRST_LIST, looked_through).await;
         for wanted in &inputs.wanted {
             let followed = self.follow(owner, &wanted.source, &wanted.open);
-            let slot = format!("{} {:?}", wanted.id, wanted.source.form);
-            held.0.lock().insert(slot, Arc::clone(&followed));
+            held.add(&followed);
             let _ = tokio::time::timeout(FIRST_LIST, followed.source.synced()).await;
             let (content, state) = (followed.source.get(), followed.source.state());
             if wanted.need == Need::Not && content.is_none() {
@@ -122,14 +151,15 @@ impl Registry {
             Box::new(ByName { reader, key: opened.1.clone(), form: Form::Presence })
         });
         let followed = self.follow(owner, &source, &open);
-        held.0.lock().insert(format!("in the way: {} {key}", resource.kind), Arc::clone(&followed));
+        held.add(&followed);
         let _ = tokio::time::timeout(FIRST_LIST, followed.source.synced()).await;
         followed.source.get().is_some()
     }
 
     /// From now on the owner holds this, and nothing that it held before.
     pub(crate) fn keep(&self, owner: &ObjectKey, held: Held) {
-        let held = held.0.into_inner();
+        let mut held = held.0.into_inner();
+        held.shrink_to_fit();
         let before = if held.is_empty() {
             self.held.lock().remove(owner)
         } else {
@@ -138,10 +168,10 @@ impl Registry {
         let Some(before) = before else { return };
         let all = self.held.lock();
         let now = all.get(owner);
-        for followed in before.values() {
-            let still = now.is_some_and(|now| now.values().any(|other| Arc::ptr_eq(other, followed)));
+        for followed in &before {
+            let still = now.is_some_and(|now| now.iter().any(|other| Arc::ptr_eq(other, followed)));
             if !still {
-                followed.interested.lock().remove(owner);
+                followed.interested.remove(owner);
             }
         }
         drop(all);
@@ -166,16 +196,16 @@ impl Registry {
         let known = known.filter(|followed| followed.is_by_name() == made.is_none());
         let followed = known.unwrap_or_else(|| {
             let source = made.unwrap_or_else(|| open(&self.cache, &by_name(&key.key)));
-            let interested = Arc::new(Mutex::new(BTreeSet::<ObjectKey>::new()));
+            let interested: Arc<Interested> = Arc::default();
             let (concerned, wake) = (Arc::clone(&interested), self.wake.clone());
             let subscription = source.subscribe(Box::new(move || {
-                concerned.lock().iter().for_each(|owner| send(&wake, owner.clone()));
+                concerned.all().into_iter().for_each(|owner| send(&wake, owner));
             }));
             let followed = Arc::new(Followed { subscription, source, interested });
             sources.insert(key.clone(), Arc::downgrade(&followed));
             followed
         });
-        followed.interested.lock().insert(owner.clone());
+        followed.interested.add(owner);
         followed
     }
 }

@@ -6,19 +6,20 @@ use std::time::Duration;
 use kube::Resource;
 use tokio::sync::mpsc;
 use windlass_runtime::access::Access;
-use windlass_runtime::cache::{Cache, Full, InvalidSelector, Reader, Selection};
+use windlass_runtime::cache::{Cache, Full, InvalidSelector, Reader};
 use windlass_runtime::client::Client;
 use windlass_runtime::controller::predicate::changed;
-use windlass_runtime::controller::{BuildError, Controller, Watch};
+use windlass_runtime::controller::{BuildError, Builder, Controller, Owning, Watch};
 use windlass_runtime::events::{EventType, Recorder};
 use windlass_runtime::key::ObjectKey;
-use windlass_runtime::meta::{Meta, Uid};
+use windlass_runtime::meta::Meta;
 use windlass_runtime::resource::ResourceType;
 
 use super::desk::Desk;
 use super::keyring::Keyring;
 use super::owner::OwnerView;
 use super::reconcile::Reconciler;
+use super::subject::{Owners, OwnersOf};
 use crate::blueprint::Blueprint;
 use crate::desired::Desired;
 use crate::error::{DrawError, NodeError, Reason};
@@ -52,6 +53,11 @@ use crate::secrecy::DigestKey;
 #[must_use = "it does nothing before `build`"]
 pub struct Unified<B> {
     blueprint: B,
+    options: Options,
+}
+
+/// What can be chosen, whatever the blueprint.
+struct Options {
     namespaces: Option<Vec<String>>,
     class: Option<String>,
     class_annotation: &'static str,
@@ -87,8 +93,7 @@ pub enum UnifiedError {
 impl<B: Blueprint> Unified<B> {
     /// The controller of a blueprint, for all namespaces.
     pub fn of(blueprint: B) -> Self {
-        Self {
-            blueprint,
+        let options = Options {
             namespaces: None,
             class: None,
             class_annotation: ask::CLASS,
@@ -102,54 +107,62 @@ impl<B: Blueprint> Unified<B> {
             predecessors: Vec::new(),
             writes: memory::WRITES,
             told_within: Duration::from_secs(1),
-        }
+        };
+        Self { blueprint, options }
+    }
+
+    fn with(self, change: impl FnOnce(Options) -> Options) -> Self {
+        Self { blueprint: self.blueprint, options: change(self.options) }
     }
 
     /// Only owners in these namespaces.
     pub fn in_namespaces(self, namespaces: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self { namespaces: Some(namespaces.into_iter().map(Into::into).collect()), ..self }
+        self.with(|options| Options {
+            namespaces: Some(namespaces.into_iter().map(Into::into).collect()),
+            ..options
+        })
     }
 
     /// Only owners of this [class](crate::names::ask::CLASS); without it, only owners that have none.
     pub fn class(self, class: impl Into<String>) -> Self {
-        Self { class: Some(class.into()), ..self }
+        self.with(|options| Options { class: Some(class.into()), ..options })
     }
 
     /// The annotation that names an owner's class, where it is not [ours](ask::CLASS): that of an operator which this one
     /// succeeds.
     pub fn class_annotation(self, annotation: &'static str) -> Self {
-        Self { class_annotation: annotation, ..self }
+        self.with(|options| Options { class_annotation: annotation, ..options })
     }
 
     /// How many owners are reconciled at the same time. Default: 4.
     pub fn workers(self, workers: usize) -> Self {
-        Self { workers, ..self }
+        self.with(|options| Options { workers, ..options })
     }
 
     /// How many nodes of one plan are visited at the same time. Default: 8.
     pub fn concurrency(self, concurrency: usize) -> Self {
-        Self { concurrency, ..self }
+        self.with(|options| Options { concurrency, ..options })
     }
 
     /// The operator's own namespace, where its digest key is kept (in a Secret named `<name>-digest-key`). Default: `default`.
     pub fn home(self, namespace: impl Into<String>) -> Self {
-        Self { home: namespace.into(), ..self }
+        self.with(|options| Options { home: namespace.into(), ..options })
     }
 
     /// The digest key, if it is not to be kept in a Secret of the cluster.
     pub fn digest_key(self, key: DigestKey) -> Self {
-        Self { key: Some(key), ..self }
+        self.with(|options| Options { key: Some(key), ..options })
     }
 
     /// Where the digest key comes from, shared with other blueprints; otherwise it has one of its own. To begin sharing changes the key,
     /// and that restarts nothing.
     pub fn keyring(self, keyring: &Keyring) -> Self {
-        Self { keyring: Some(keyring.clone()), ..self }
+        self.with(|options| Options { keyring: Some(keyring.clone()), ..options })
     }
 
     /// Shows what is counted.
     pub fn metrics(self, metrics: &PlanMetrics) -> Self {
-        Self { metrics: metrics.clone(), ..self }
+        self.with(|options| Options { metrics: metrics.clone(), ..options })
     }
 
     /// Changes every object of every plan before it is applied: labels of a company, a pull secret. Several run in the order
@@ -158,26 +171,29 @@ impl<B: Blueprint> Unified<B> {
         mut self,
         mutation: impl Fn(&mut Desired) -> Result<(), DrawError> + Send + Sync + 'static,
     ) -> Self {
-        self.mutations.push(Box::new(mutation));
+        self.options.mutations.push(Box::new(mutation));
         self
     }
 
     /// Field managers of an operator that this one succeeds: what they applied is taken over when an object is adopted.
     pub fn succeeds(self, managers: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self { predecessors: managers.into_iter().map(Into::into).collect(), ..self }
+        self.with(|options| Options {
+            predecessors: managers.into_iter().map(Into::into).collect(),
+            ..options
+        })
     }
 
     /// How often one object may be written with the same content before that is called a fight. Default: 20, and one more
     /// each minute.
     pub fn writes(self, writes: u32) -> Self {
-        Self { writes: writes.max(1), ..self }
+        self.with(|options| Options { writes: writes.max(1), ..options })
     }
 
     /// How long a status that would change in a moment may be held back: the first one, each further word on the same wait, and that
     /// what was ready is at work again. So quick work costs
     /// one write. Default: 1 s.
     pub fn told_within(self, within: Duration) -> Self {
-        Self { told_within: within, ..self }
+        self.with(|options| Options { told_within: within, ..options })
     }
 
     /// What the controller does to which kinds, for its RBAC rules.
@@ -196,8 +212,8 @@ impl<B: Blueprint> Unified<B> {
     }
 
     fn key_place(&self) -> ObjectKey {
-        let own = || Keyring::place_of(&self.home, B::NAME);
-        self.keyring.as_ref().map_or_else(own, |shared| shared.place().clone())
+        let own = || Keyring::place_of(&self.options.home, B::NAME);
+        self.options.keyring.as_ref().map_or_else(own, |shared| shared.place().clone())
     }
 
     /// The controller.
@@ -212,38 +228,45 @@ impl<B: Blueprint> Unified<B> {
         }
         let mut declared = Kinds::default();
         self.blueprint.kinds(&mut declared);
-        let namespaces = self.namespaces.as_deref();
-        let everything = match namespaces {
-            Some(namespaces) => Selection::all().in_namespaces(namespaces.iter().map(String::as_str)),
-            None => Selection::all(),
-        };
-        let owners: Reader<Full<B::Owner>> = cache.reader(&everything);
+        let owners: Reader<Full<B::Owner>> =
+            cache.reader(&kinds::everything(self.options.namespaces.as_deref()));
         owners.index(BY_UID, |owner, found| {
             if let Some(uid) = &owner.meta().uid {
                 found(uid);
             }
         });
-        let selection = kinds::selection(B::NAME, namespaces)?;
+        let builder = Controller::for_(Watch::of(&owners).when(changed(worth_a_look))).name(B::NAME);
+        let owners: Arc<dyn Owners> = Arc::new(OwnersOf { blueprint: self.blueprint, owners });
+        self.options.assemble(B::NAME, &declared, builder, owners, (client, cache, recorder))
+    }
+}
+
+impl Options {
+    fn assemble(
+        self,
+        name: &'static str,
+        declared: &Kinds,
+        builder: Builder<Owning>,
+        owners: Arc<dyn Owners>,
+        (client, cache, recorder): (&Client, &Cache, &Recorder),
+    ) -> Result<Controller, UnifiedError> {
+        let namespaces = self.namespaces.as_deref();
+        let selection = kinds::selection(name, namespaces)?;
         let kinds: Vec<Arc<dyn OpenKind>> =
             declared.owned.iter().map(|kind| kind.open(cache, &selection)).collect();
-        let made =
-            declared.made.iter().map(|kind| Ok(kind.open(cache, &kinds::made_by(kind.maker(), namespaces)?)));
+        let made = declared.made.iter();
+        let made = made.map(|kind| Ok(kind.open(cache, &kinds::made_by(kind.maker(), namespaces)?)));
         let made = made.collect::<Result<Vec<_>, InvalidSelector>>()?;
         let pods: Option<Reader<PodShape>> = declared.makes_pods().then(|| cache.reader(&selection));
 
         let by_label: ByLabel = {
-            let owners = owners.clone();
+            let owners = Arc::clone(&owners);
             Arc::new(move |meta: &Meta| {
-                let uid = meta.labels.get(label::OWNER);
-                let found = uid.map(|uid| owners.by_index(BY_UID, uid)).unwrap_or_default();
-                found.iter().map(|owner| key_of(owner.object())).collect()
+                meta.labels.get(label::OWNER).map(|uid| owners.of_uid(uid)).unwrap_or_default()
             })
         };
         let (wake, woken) = mpsc::channel(1024);
-        let mut builder = Controller::for_(Watch::of(&owners).when(changed(worth_a_look)))
-            .name(B::NAME)
-            .workers(self.workers)
-            .channel(woken);
+        let mut builder = builder.workers(self.workers).channel(woken);
         for kind in &kinds {
             builder = kind.wire(builder, Arc::clone(&by_label));
         }
@@ -263,18 +286,15 @@ impl<B: Blueprint> Unified<B> {
         let keyring = match (self.key, self.keyring) {
             (Some(key), _) => Keyring::given(client, cache, key),
             (None, Some(shared)) => shared,
-            (None, None) => Keyring::new(client, cache, &self.home, B::NAME),
+            (None, None) => Keyring::new(client, cache, &self.home, name),
         };
         let machine = Machine {
+            name,
             owners,
             kinds,
             pods,
-            required: declared.required,
-            desk: Desk {
-                client: client.clone(),
-                manager: B::NAME.to_owned(),
-                predecessors: self.predecessors,
-            },
+            required: declared.required.clone(),
+            desk: Desk { client: client.clone(), manager: name.to_owned(), predecessors: self.predecessors },
             registry: Registry::new(cache, wake, made),
             keyring,
             memory: Memory::default(),
@@ -286,18 +306,18 @@ impl<B: Blueprint> Unified<B> {
             concurrency: self.concurrency,
             writes: self.writes,
             told_within: self.told_within,
-            blueprint: self.blueprint,
         };
         Ok(builder.build(Reconciler(machine))?)
     }
 }
 
-const BY_UID: &str = "windlass uid";
+pub(super) const BY_UID: &str = "windlass uid";
 
 /// Everything that a unified controller works with.
-pub(crate) struct Machine<B: Blueprint> {
-    pub(crate) blueprint: B,
-    pub(crate) owners: Reader<Full<B::Owner>>,
+pub(crate) struct Machine {
+    /// That of the blueprint.
+    pub(crate) name: &'static str,
+    pub(crate) owners: Arc<dyn Owners>,
     pub(crate) kinds: Vec<Arc<dyn OpenKind>>,
     pub(crate) pods: Option<Reader<PodShape>>,
     pub(crate) required: Vec<ResourceType>,
@@ -315,7 +335,7 @@ pub(crate) struct Machine<B: Blueprint> {
     pub(crate) told_within: Duration,
 }
 
-impl<B: Blueprint> Machine<B> {
+impl Machine {
     /// The cache of a planned kind.
     pub(crate) fn kind(&self, resource: &ResourceType) -> Result<Arc<dyn OpenKind>, NodeError> {
         self.kinds.iter().find(|kind| kind.resource() == resource).cloned().ok_or_else(|| {
@@ -325,11 +345,6 @@ impl<B: Blueprint> Machine<B> {
             );
             NodeError::terminal(Reason::DrawFailed, said)
         })
-    }
-
-    /// Whether an owner of this uid exists.
-    pub(crate) fn is_alive(&self, uid: Uid) -> bool {
-        !self.owners.by_index(BY_UID, &uid.to_string()).is_empty()
     }
 
     pub(crate) fn event(&self, owner: &OwnerView, kind: EventType, reason: Reason, note: &str) {
@@ -344,11 +359,6 @@ fn worth_a_look<K: crate::blueprint::OwnerKind>(old: &Full<K>, new: &Full<K>) ->
         || old.annotations != new.annotations
         || old.labels != new.labels
         || old.finalizers != new.finalizers
-}
-
-fn key_of<K: Resource>(owner: &K) -> ObjectKey {
-    let meta = owner.meta();
-    ObjectKey::new(meta.namespace.as_deref().map(Into::into), meta.name.as_deref().unwrap_or_default())
 }
 
 fn is_label_value(name: &str) -> bool {

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 use windlass_runtime::cache::Digest;
 
 use super::node::Visitor;
-use crate::blueprint::Blueprint;
 use crate::desired::Desired;
 use crate::error::{DrawError, NodeError, Reason};
 use crate::live::Live;
@@ -12,7 +11,7 @@ use crate::names::{label, mark};
 use crate::plan::{Node, Verb};
 use crate::secrecy::{self, Content, Stamp};
 
-impl<B: Blueprint> Visitor<'_, B> {
+impl Visitor<'_> {
     /// What was asked for, with everything that all objects of a plan have. The first error stops.
     pub(crate) async fn complete(
         &self,
@@ -26,7 +25,7 @@ impl<B: Blueprint> Visitor<'_, B> {
             mutation(&mut desired).map_err(broken)?;
         }
         if desired.makes_pods() && desired.resource.group == "apps" {
-            desired.label_pods(label::CONTROLLER, B::NAME);
+            desired.label_pods(label::CONTROLLER, self.machine.name);
             let contents: Vec<Content> = {
                 let all = self.contents.lock();
                 node.after.iter().filter_map(|index| all[*index].clone()).collect()
@@ -52,7 +51,7 @@ impl<B: Blueprint> Visitor<'_, B> {
 
     /// Labels, order, and whose it is.
     pub(super) fn mark_as_ours(&self, node: &Node, desired: &mut Desired) -> Result<(), NodeError> {
-        desired.label(label::CONTROLLER, B::NAME);
+        desired.label(label::CONTROLLER, self.machine.name);
         desired.label(label::OWNER, self.owner.uid.to_string());
         desired.annotate(mark::ORDER, node.order.to_string());
         let namespace = desired.key.namespace().map(str::to_owned);

@@ -9,7 +9,6 @@ use windlass_runtime::resource::ResourceType;
 
 use super::node::{Visited, Visitor, being_deleted, conflict};
 use super::object::describe;
-use crate::blueprint::Blueprint;
 use crate::desired::Desired;
 use crate::error::{DrawError, NodeError, Reason};
 use crate::live::LiveRef;
@@ -20,7 +19,7 @@ use crate::readiness::Readiness;
 use crate::secrecy::{Content, Random};
 use crate::seen::Wait;
 
-impl<B: Blueprint> Visitor<'_, B> {
+impl Visitor<'_> {
     /// An object that is generated once.
     pub(super) async fn generated(&self, node: &Node, done: &mut NodeResult) -> Visited {
         let Verb::CreateOnce { resource, key, generate } = &node.draft.verb else {

@@ -6,13 +6,12 @@ use windlass_runtime::events::EventType;
 use windlass_runtime::meta::Meta;
 
 use super::node::{Visitor, conflict};
-use crate::blueprint::Blueprint;
 use crate::desired::Desired;
 use crate::error::{NodeError, Reason};
 use crate::memory::{Leave, Memory};
 use crate::plan::Node;
 
-impl<B: Blueprint> Visitor<'_, B> {
+impl Visitor<'_> {
     /// Leave to write, by what is remembered of earlier attempts.
     pub(super) fn leave(
         &self,
@@ -33,7 +32,7 @@ impl<B: Blueprint> Visitor<'_, B> {
                     self.machine.writes
                 );
                 if first {
-                    self.machine.metrics.fought(B::NAME, &desired.resource.kind);
+                    self.machine.metrics.fought(self.machine.name, &desired.resource.kind);
                     let told = format!("{}: {said}", node.draft.id);
                     self.machine.event(self.owner, EventType::Warning, Reason::Fighting, &told);
                 }

@@ -15,6 +15,7 @@ mod object;
 mod owner;
 mod reconcile;
 mod renew;
+mod subject;
 mod supersede;
 mod teardown;
 mod tell;

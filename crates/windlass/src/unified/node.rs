@@ -15,7 +15,6 @@ use windlass_runtime::resource::ResourceType;
 
 use super::builder::Machine;
 use super::owner::OwnerView;
-use crate::blueprint::Blueprint;
 use crate::error::{NodeError, Reason};
 use crate::inputs::{Given, Held};
 use crate::live::Live;
@@ -29,8 +28,8 @@ use crate::step::{AnyStep, StepState};
 pub(crate) type Visited = Result<Progress<Wait>, NodeError>;
 
 /// One run of one owner's plan.
-pub(crate) struct Visitor<'a, B: Blueprint> {
-    pub(crate) machine: &'a Machine<B>,
+pub(crate) struct Visitor<'a> {
+    pub(crate) machine: &'a Machine,
     pub(crate) owner: &'a OwnerView,
     pub(crate) held: &'a Held,
     /// What the content of each node came to, for those that come after it.
@@ -47,8 +46,8 @@ pub(crate) struct Visitor<'a, B: Blueprint> {
     pub(crate) owner_stays: OnceCell<bool>,
 }
 
-impl<'a, B: Blueprint> Visitor<'a, B> {
-    pub(crate) fn new(machine: &'a Machine<B>, owner: &'a OwnerView, held: &'a Held, drawn: &Drawn) -> Self {
+impl<'a> Visitor<'a> {
+    pub(crate) fn new(machine: &'a Machine, owner: &'a OwnerView, held: &'a Held, drawn: &Drawn) -> Self {
         let renewed = drawn.nodes().filter_map(|node| match &node.draft.verb {
             Verb::Renew { resource, key, .. } => Some((node.index, resource.clone(), key.clone())),
             _ => None,
@@ -67,7 +66,7 @@ impl<'a, B: Blueprint> Visitor<'a, B> {
     }
 }
 
-impl<B: Blueprint> Visitor<'_, B> {
+impl Visitor<'_> {
     /// Visits a node, with its span and its metrics.
     pub(crate) async fn visit(&self, node: &Node) -> Visited {
         let kind = node
@@ -92,7 +91,7 @@ impl<B: Blueprint> Visitor<'_, B> {
             (Ok(Progress::Waiting(_)), NodeResult::Unchanged) => NodeResult::Waiting,
             (_, result) => result,
         };
-        self.machine.metrics.visited(B::NAME, &kind, result, began.elapsed());
+        self.machine.metrics.visited(self.machine.name, &kind, result, began.elapsed());
         visited
     }
 

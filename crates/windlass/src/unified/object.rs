@@ -11,7 +11,6 @@ use super::complete::mark_of;
 use super::desk::{is_another, is_immutable};
 use super::leave::Attempt;
 use super::node::{Visited, Visitor, being_deleted, conflict};
-use crate::blueprint::Blueprint;
 use crate::desired::Desired;
 use crate::error::{NodeError, Reason};
 use crate::kinds::OpenKind;
@@ -27,7 +26,7 @@ use crate::seen::Wait;
 /// How often to look whether a kind that may be missing has been installed.
 const MISSING_KIND: Duration = Duration::from_secs(10);
 
-impl<B: Blueprint> Visitor<'_, B> {
+impl Visitor<'_> {
     pub(super) async fn object(&self, node: &Node, planned: &Desired, done: &mut NodeResult) -> Visited {
         let kind = self.machine.kind(&planned.resource)?;
         if let Some(why) = kind.missing() {
@@ -94,7 +93,7 @@ impl<B: Blueprint> Visitor<'_, B> {
         let Some(mut found) = self.machine.desk.look(&desired.resource, &desired.key).await? else {
             return Err(conflict("it came and went while we looked"));
         };
-        let keep = Keep::default().annotation(ask::ADOPT).annotation(mark::RETAIN).manager(B::NAME);
+        let keep = Keep::default().annotation(ask::ADOPT).annotation(mark::RETAIN).manager(self.machine.name);
         // From text: managers' entries are kept as they are written, which a tree no longer knows.
         let text = found.to_string();
         let live: Live = keep
@@ -256,7 +255,7 @@ impl<B: Blueprint> Visitor<'_, B> {
         kept_for_us
             && meta.controller().is_none()
             && meta.namespace() == self.owner.namespace()
-            && former.is_none_or(|former| !self.machine.is_alive(former))
+            && former.is_none_or(|former| self.machine.owners.of_uid(&former.to_string()).is_empty())
     }
 
     pub(super) fn check(&self, node: &Node, desired: &Desired, kind: &dyn OpenKind) -> Visited {
@@ -299,7 +298,7 @@ fn drift(desired: &Desired, digest: &str, live: &Live) -> Option<String> {
     let Some(entry) = meta.managed.iter().find(|entry| *entry.api_version == *api_version) else {
         return Some("it was written in another way".into());
     };
-    ownership::lost(&desired.body, &entry.fields).map(|path| format!("somebody changed {path}"))
+    ownership::lost(&desired.body, &entry.fields()).map(|path| format!("somebody changed {path}"))
 }
 
 /// Whether the object has had this very content before.

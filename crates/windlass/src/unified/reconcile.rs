@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::Resource;
+use serde::de::IgnoredAny;
 use windlass_graph::{Outcome as Graphed, Report};
-use windlass_runtime::cache::{Full, Shape};
 use windlass_runtime::client::Patch;
 use windlass_runtime::controller::{Class, Error, Outcome, Reconcile};
 use windlass_runtime::key::ObjectKey;
@@ -14,7 +13,7 @@ use windlass_runtime::object::finalizers;
 use super::builder::Machine;
 use super::node::{RETRY, Visitor};
 use super::owner::OwnerView;
-use crate::blueprint::Blueprint;
+use super::subject::Subject;
 use crate::error::{DrawError, NodeError, Reason};
 use crate::inputs::{Held, Inputs, Resolved, Unknown};
 use crate::memory::UNEXPLAINED;
@@ -25,9 +24,9 @@ use crate::seen::{Seen, Wait};
 use crate::status::{self, Verdict};
 
 /// Reconciles the owners of a blueprint.
-pub(crate) struct Reconciler<B: Blueprint>(pub(crate) Machine<B>);
+pub(crate) struct Reconciler(pub(crate) Machine);
 
-impl<B: Blueprint> Reconcile for Reconciler<B> {
+impl Reconcile for Reconciler {
     async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
         self.0.reconcile(key).await
     }
@@ -65,48 +64,49 @@ impl From<Unknown> for NoPlan {
 /// What follows when it was not known what is there: another look, since nobody tells when a first list has ended without the object.
 pub(super) const LOOK_AGAIN: Outcome = Outcome::After(Duration::from_secs(5));
 
-impl<B: Blueprint> Machine<B> {
+impl Machine {
     pub(super) async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
-        let Some(full) = self.owners.get(&key) else {
+        let Some(subject) = self.owners.get(&key) else {
             self.memory.forget(&key);
             self.registry.keep(&key, Held::default());
             return Ok(Outcome::Done);
         };
-        let owner = OwnerView::of(full.object(), full.meta()).map_err(Error::terminal)?;
+        let subject = &*subject;
+        let owner = subject.view().map_err(Error::terminal)?;
         if owner.annotation(self.class_annotation) != self.class.as_deref() {
             // It may have been ours a moment ago.
             self.registry.keep(&key, Held::default());
             return Ok(Outcome::Done);
         }
         let held = Held::default();
-        let outcome = self.bring(&full, &owner, &held).await;
+        let outcome = self.bring(subject, &owner, &held).await;
         self.registry.keep(&key, held);
         outcome
     }
 
-    async fn bring(&self, full: &Full<B::Owner>, owner: &OwnerView, held: &Held) -> Result<Outcome, Error> {
-        if full.meta().deleting {
-            return self.tear_down(full, owner, held).await;
+    async fn bring(&self, subject: &dyn Subject, owner: &OwnerView, held: &Held) -> Result<Outcome, Error> {
+        if subject.meta().deleting {
+            return self.tear_down(subject, owner, held).await;
         }
         if owner.is_paused() {
             let said = format!("paused by the annotation {}: take it away to go on", ask::PAUSED);
             let verdict = Verdict::stopped(Reason::Paused, said);
-            let own = self.own_status(full.object(), owner, None, &verdict);
+            let own = self.own_status(subject, owner, None, &verdict);
             self.tell(owner, &verdict, false, owner.generated(), own).await?;
             return Ok(Outcome::Done);
         }
-        if let Some(why) = self.blueprint.awaits(full.object()) {
-            return self.wait(full, owner, Verdict::waiting(why), Outcome::Done).await;
+        if let Some(why) = subject.awaits() {
+            return self.wait(subject, owner, Verdict::waiting(why), Outcome::Done).await;
         }
-        self.hold(full).await?;
-        let drawing = match self.draw(full.object(), owner, held).await {
+        self.hold(subject, owner).await?;
+        let drawing = match self.draw(subject, owner, held).await {
             Ok(drawing) => drawing,
             Err(NoPlan::Unknown(why)) => {
-                return self.wait(full, owner, Verdict::waiting(why), LOOK_AGAIN).await;
+                return self.wait(subject, owner, Verdict::waiting(why), LOOK_AGAIN).await;
             }
             Err(NoPlan::Wrong(error)) => {
                 let verdict = Verdict::stopped(Reason::DrawFailed, error.to_string());
-                let own = self.own_status(full.object(), owner, None, &verdict);
+                let own = self.own_status(subject, owner, None, &verdict);
                 self.tell(owner, &verdict, false, owner.generated(), own).await?;
                 return Ok(Outcome::Done);
             }
@@ -118,7 +118,7 @@ impl<B: Blueprint> Machine<B> {
         let pruned =
             if drawing.whole { self.prune(owner, &drawing.drawn, &mut verdict).await } else { Ok(false) };
         let complete = *pruned.as_ref().unwrap_or(&false);
-        let own = self.own_status(full.object(), owner, Some(&report), &verdict);
+        let own = self.own_status(subject, owner, Some(&report), &verdict);
         let own = status::advised(own, &drawing.drawn.advice);
         let due = visitor.again.into_inner();
         let generated = visitor.generated.into_inner();
@@ -135,7 +135,7 @@ impl<B: Blueprint> Machine<B> {
     /// Says why there is no plan yet, if that has lasted.
     pub(super) async fn wait(
         &self,
-        full: &Full<B::Owner>,
+        subject: &dyn Subject,
         owner: &OwnerView,
         verdict: Verdict,
         then: Outcome,
@@ -143,7 +143,7 @@ impl<B: Blueprint> Machine<B> {
         if let Some(wait) = self.hold_back(owner, &verdict) {
             return Ok(Outcome::After(wait));
         }
-        let own = self.own_status(full.object(), owner, None, &verdict);
+        let own = self.own_status(subject, owner, None, &verdict);
         self.tell(owner, &verdict, false, owner.generated(), own).await?;
         Ok(then)
     }
@@ -151,24 +151,24 @@ impl<B: Blueprint> Machine<B> {
     /// The plan of an owner. Pure but for reading the inputs.
     pub(super) async fn draw(
         &self,
-        object: &B::Owner,
+        subject: &dyn Subject,
         owner: &OwnerView,
         held: &Held,
     ) -> Result<Drawing, NoPlan> {
         let mut inputs = Inputs::new(owner.namespace());
-        self.blueprint.inputs(object, &mut inputs);
+        subject.inputs(&mut inputs);
         self.are_declared(&inputs)?;
         let mut resolved = self.registry.resolve(&owner.key, inputs, held).await?;
         let mut further = Inputs::new(owner.namespace());
         let so_far = Resolved::place(resolved.clone(), owner.namespace(), &mut Plan::new(owner.namespace()));
-        self.blueprint.further_inputs(object, &so_far, &mut further);
+        subject.further_inputs(&so_far, &mut further);
         self.are_declared(&further)?;
         resolved.extend(self.registry.resolve(&owner.key, further, held).await?);
         let mut plan = Plan::new(owner.namespace());
         let given = Resolved::place(resolved, owner.namespace(), &mut plan);
-        self.blueprint.draw(object, &given, &mut plan)?;
+        subject.draw(&given, &mut plan)?;
         let drawn = plan.finish()?;
-        self.needs_finalizer(object, owner, &drawn)?;
+        needs_finalizer(subject, owner, &drawn)?;
         let missing = |node: &crate::plan::Node| {
             matches!(&node.draft.verb, Verb::Input(crate::inputs::Given::Missing(_)))
         };
@@ -188,45 +188,16 @@ impl<B: Blueprint> Machine<B> {
         }
     }
 
-    /// What only a finalizer can clean up must not be begun without one.
-    fn needs_finalizer(&self, object: &B::Owner, owner: &OwnerView, drawn: &Drawn) -> Result<(), DrawError> {
-        if self.finalizes(object) {
-            return Ok(());
-        }
-        let why = drawn.nodes().find_map(|node| match &node.draft.verb {
-            Verb::Step(step) if step.undoes() => Some(format!("{} has to be undone", node.draft.id)),
-            _ => node
-                .object()
-                .filter(|(_, key)| !node.retained() && !owner.can_be_referred_to_from(key.namespace()))
-                .map(|_| {
-                    format!(
-                        "{} cannot be owned by a {} of another scope or namespace",
-                        node.draft.id, owner.resource.kind
-                    )
-                }),
-        });
-        match why {
-            Some(why) => Err(DrawError::new(format!(
-                "{why}: let Blueprint::FINALIZES and Blueprint::ordered_deletion be true"
-            ))),
-            None => Ok(()),
-        }
-    }
-
-    fn finalizes(&self, object: &B::Owner) -> bool {
-        B::FINALIZES && self.blueprint.ordered_deletion(object)
-    }
-
     /// Puts the finalizer on the owner before anything is done that needs it.
-    async fn hold(&self, full: &Full<B::Owner>) -> Result<(), Error> {
-        if !self.finalizes(full.object()) {
+    async fn hold(&self, subject: &dyn Subject, owner: &OwnerView) -> Result<(), Error> {
+        if !subject.finalizes() {
             return Ok(());
         }
-        let Some(patch) = finalizers::addition(Resource::meta(full.object()), FINALIZER)? else {
+        let Some(patch) = finalizers::addition(subject.object_meta(), FINALIZER)? else {
             return Ok(());
         };
-        let owners = self.desk.client.objects::<B::Owner>();
-        owners.patch(&full.meta().key, &Patch::Json(patch), B::NAME).await?;
+        let owners = self.desk.client.objects_of::<IgnoredAny>(owner.resource.clone());
+        owners.patch(&owner.key, &Patch::Json(patch), self.name).await?;
         Ok(())
     }
 
@@ -240,7 +211,7 @@ impl<B: Blueprint> Machine<B> {
                     tracing::info!(object = %format!("{} {}", object.resource.kind, object.key), "pruned: it has left the plan");
                     self.desk.delete(&object.resource, &object.key, object.uid).await?;
                     self.metrics.visited(
-                        B::NAME,
+                        self.name,
                         &object.resource.kind,
                         crate::metrics::NodeResult::Deleted,
                         Duration::ZERO,
@@ -315,13 +286,38 @@ impl<B: Blueprint> Machine<B> {
     /// The kind's own fields. They are part of every status that is written: what an apply leaves out, it takes away.
     pub(super) fn own_status(
         &self,
-        object: &B::Owner,
+        subject: &dyn Subject,
         owner: &OwnerView,
         report: Option<&Told>,
         verdict: &Verdict,
     ) -> Option<serde_json::Value> {
         let seen = Seen { report, failed: verdict.failed, kinds: &self.kinds, namespace: owner.namespace() };
-        self.blueprint.status(object, &seen)
+        subject.status(&seen)
+    }
+}
+
+/// What only a finalizer can clean up must not be begun without one.
+fn needs_finalizer(subject: &dyn Subject, owner: &OwnerView, drawn: &Drawn) -> Result<(), DrawError> {
+    if subject.finalizes() {
+        return Ok(());
+    }
+    let why = drawn.nodes().find_map(|node| match &node.draft.verb {
+        Verb::Step(step) if step.undoes() => Some(format!("{} has to be undone", node.draft.id)),
+        _ => node
+            .object()
+            .filter(|(_, key)| !node.retained() && !owner.can_be_referred_to_from(key.namespace()))
+            .map(|_| {
+                format!(
+                    "{} cannot be owned by a {} of another scope or namespace",
+                    node.draft.id, owner.resource.kind
+                )
+            }),
+    });
+    match why {
+        Some(why) => Err(DrawError::new(format!(
+            "{why}: let Blueprint::FINALIZES and Blueprint::ordered_deletion be true"
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -11,7 +11,6 @@ use windlass_runtime::meta::Meta;
 
 use super::node::{Visited, Visitor, being_deleted, conflict};
 use super::object::describe;
-use crate::blueprint::Blueprint;
 use crate::desired::Desired;
 use crate::error::{DrawError, NodeError, Reason};
 use crate::metrics::NodeResult;
@@ -24,7 +23,7 @@ use crate::seen::Wait;
 
 const TOUCHED: &str = "somebody changed it";
 
-impl<B: Blueprint> Visitor<'_, B> {
+impl Visitor<'_> {
     pub(super) async fn renewed(&self, node: &Node, done: &mut NodeResult) -> Visited {
         let Verb::Renew { resource, key, recipe, .. } = &node.draft.verb else {
             return Err(NodeError::terminal(Reason::DrawFailed, "it is not renewed"));
@@ -147,7 +146,7 @@ fn stale(meta: &Meta, api_version: &str, from: &str, now: Timestamp) -> Option<&
     };
     let data: Map<String, Value> =
         keys.split(',').filter(|key| !key.is_empty()).map(|key| (key.to_owned(), "".into())).collect();
-    let lost = !data.is_empty() && ownership::lost(&json!({"data": data}), &entry.fields).is_some();
+    let lost = !data.is_empty() && ownership::lost(&json!({"data": data}), &entry.fields()).is_some();
     lost.then_some(TOUCHED)
 }
 

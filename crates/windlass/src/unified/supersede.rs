@@ -10,7 +10,6 @@ use windlass_runtime::meta::{Meta, Uid};
 use windlass_runtime::resource::ResourceType;
 
 use super::node::{Visitor, conflict};
-use crate::blueprint::Blueprint;
 use crate::desired::Desired;
 use crate::error::NodeError;
 use crate::names::label::OWNER;
@@ -34,7 +33,7 @@ impl Writer {
     }
 }
 
-impl<B: Blueprint> Visitor<'_, B> {
+impl Visitor<'_> {
     /// Those that wrote the object of a node, are there, and belong to our owner.
     pub(super) async fn writers(&self, node: &Node, of: &ObjectKey) -> Result<Vec<Writer>, NodeError> {
         let mut writers = Vec::new();

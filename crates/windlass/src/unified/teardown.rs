@@ -1,8 +1,7 @@
 //! The end of an owner whose deletion has an order: the plan backwards.
 
-use kube::Resource;
+use serde::de::IgnoredAny;
 use windlass_graph::Progress;
-use windlass_runtime::cache::{Full, Shape};
 use windlass_runtime::client::{Deletion, Failure, Patch};
 use windlass_runtime::controller::{Error, Outcome};
 use windlass_runtime::object::finalizers;
@@ -11,7 +10,7 @@ use super::builder::Machine;
 use super::node::{Visited, being_deleted};
 use super::owner::OwnerView;
 use super::reconcile::{LOOK_AGAIN, NoPlan, Told, outcome_of, soonest};
-use crate::blueprint::Blueprint;
+use super::subject::Subject;
 use crate::error::Reason;
 use crate::inputs::{Given, Held};
 use crate::names::FINALIZER;
@@ -21,22 +20,22 @@ use crate::seen::Wait;
 use crate::status::Verdict;
 use crate::step::{AnyStep, StepState};
 
-impl<B: Blueprint> Machine<B> {
+impl Machine {
     pub(super) async fn tear_down(
         &self,
-        full: &Full<B::Owner>,
+        subject: &dyn Subject,
         owner: &OwnerView,
         held: &Held,
     ) -> Result<Outcome, Error> {
-        if !full.meta().finalizers.iter().any(|finalizer| **finalizer == *FINALIZER) {
+        if !subject.meta().finalizers.iter().any(|finalizer| **finalizer == *FINALIZER) {
             // The garbage collector sees to it.
             return Ok(Outcome::Done);
         }
-        let drawing = match self.draw(full.object(), owner, held).await {
+        let drawing = match self.draw(subject, owner, held).await {
             Ok(drawing) => drawing,
             Err(NoPlan::Unknown(why)) => {
                 let verdict = Verdict::going(format!("deleting: {why}"));
-                return self.wait(full, owner, verdict, LOOK_AGAIN).await;
+                return self.wait(subject, owner, verdict, LOOK_AGAIN).await;
             }
             Err(NoPlan::Wrong(error)) => {
                 let said = format!(
@@ -44,7 +43,7 @@ impl<B: Blueprint> Machine<B> {
                      undone, take the finalizer {FINALIZER} away"
                 );
                 let verdict = Verdict::stopped(Reason::Deleting, said);
-                let own = self.own_status(full.object(), owner, None, &verdict);
+                let own = self.own_status(subject, owner, None, &verdict);
                 self.tell(owner, &verdict, false, owner.generated(), own).await?;
                 return Ok(Outcome::Done);
             }
@@ -65,7 +64,7 @@ impl<B: Blueprint> Machine<B> {
         if let Pruning::Delete(going) | Pruning::Wait(going) = prune::decide(unplanned, true) {
             // Its going wakes us.
             let verdict = Verdict::going(format!("deleting: {}", prune::going(&going)));
-            let own = self.own_status(full.object(), owner, None, &verdict);
+            let own = self.own_status(subject, owner, None, &verdict);
             self.tell(owner, &verdict, false, owner.generated(), own).await?;
             return Ok(Outcome::Done);
         }
@@ -73,23 +72,23 @@ impl<B: Blueprint> Machine<B> {
             drawn.graph.run_reverse(self.concurrency, |node| self.take_down(owner, node)).await;
         let left = self.inventory(owner, |_, _| false);
         if report.is_ready() && prune::decide(left, true) == Pruning::Nothing {
-            return self.release(full).await;
+            return self.release(subject, owner).await;
         }
         let verdict = Verdict::of_teardown(&report);
         if let Some(wait) = self.hold_back(owner, &verdict) {
             return Ok(soonest(outcome_of(&report)?, wait));
         }
         // Of a plan that goes, ready means gone: nothing is told of it as if it were there.
-        let own = self.own_status(full.object(), owner, None, &verdict);
+        let own = self.own_status(subject, owner, None, &verdict);
         self.tell(owner, &verdict, false, owner.generated(), own).await?;
         outcome_of(&report)
     }
 
     /// The last word: after it the owner is gone.
-    async fn release(&self, full: &Full<B::Owner>) -> Result<Outcome, Error> {
-        if let Some(patch) = finalizers::removal(Resource::meta(full.object()), FINALIZER) {
-            let owners = self.desk.client.objects::<B::Owner>();
-            match owners.patch(&full.meta().key, &Patch::Json(patch), B::NAME).await {
+    async fn release(&self, subject: &dyn Subject, owner: &OwnerView) -> Result<Outcome, Error> {
+        if let Some(patch) = finalizers::removal(subject.object_meta(), FINALIZER) {
+            let owners = self.desk.client.objects_of::<IgnoredAny>(owner.resource.clone());
+            match owners.patch(&owner.key, &Patch::Json(patch), self.name).await {
                 Ok(_) => {}
                 Err(error) if *error.failure() == Failure::NotFound => {}
                 Err(error) => return Err(error.into()),

@@ -9,11 +9,10 @@ use windlass_runtime::events::EventType;
 
 use super::builder::Machine;
 use super::owner::OwnerView;
-use crate::blueprint::Blueprint;
 use crate::error::Reason;
 use crate::status::{self, Verdict, condition};
 
-impl<B: Blueprint> Machine<B> {
+impl Machine {
     /// Writes the status, if it changed; then tells of what it changed to.
     pub(super) async fn tell(
         &self,
@@ -42,7 +41,7 @@ impl<B: Blueprint> Machine<B> {
             "status": next,
         });
         let owners = self.desk.client.objects_of::<IgnoredAny>(owner.resource.clone());
-        match owners.apply_status(&owner.key, &body, &Apply::by(B::NAME).force()).await {
+        match owners.apply_status(&owner.key, &body, &Apply::by(self.name).force()).await {
             Ok(_) => self.memory.told(&owner.key, owner.uid),
             // It has gone: nobody is left to be told. A conflict may also mean a busy server, so it is looked at again.
             Err(error) if error.is_not_found() => return Ok(()),
