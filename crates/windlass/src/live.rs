@@ -4,7 +4,8 @@
 //! One shape fits all kinds, because the kinds name alike what is alike. It is lenient: a field of another type than expected is
 //! taken for absent, since custom kinds are free to call a map `conditions`.
 
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock};
 
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 use serde_json::value::RawValue;
@@ -26,10 +27,50 @@ pub struct Live {
     pub status: LiveStatus,
 }
 
-/// What of a spec matters for readiness.
+/// What of a spec matters for readiness: its [fields](SpecFields), in a word of memory where there are none.
 #[derive(Debug, Default, serde::Deserialize)]
+#[serde(from = "SpecFields")]
+pub struct LiveSpec(Option<Box<SpecFields>>);
+
+/// What of a status matters for readiness: its [fields](StatusFields), in a word of memory where there are none.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(from = "StatusFields")]
+pub struct LiveStatus(Option<Box<StatusFields>>);
+
+impl From<SpecFields> for LiveSpec {
+    fn from(fields: SpecFields) -> Self {
+        Self((fields != SpecFields::default()).then(|| Box::new(fields)))
+    }
+}
+
+impl From<StatusFields> for LiveStatus {
+    fn from(fields: StatusFields) -> Self {
+        Self((fields != StatusFields::default()).then(|| Box::new(fields)))
+    }
+}
+
+impl Deref for LiveSpec {
+    type Target = SpecFields;
+
+    fn deref(&self) -> &SpecFields {
+        static NONE: LazyLock<SpecFields> = LazyLock::new(SpecFields::default);
+        self.0.as_deref().unwrap_or_else(|| &*NONE)
+    }
+}
+
+impl Deref for LiveStatus {
+    type Target = StatusFields;
+
+    fn deref(&self) -> &StatusFields {
+        static NONE: LazyLock<StatusFields> = LazyLock::new(StatusFields::default);
+        self.0.as_deref().unwrap_or_else(|| &*NONE)
+    }
+}
+
+/// The fields of a spec that matter for readiness.
+#[derive(Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct LiveSpec {
+pub struct SpecFields {
     /// How many replicas are wanted.
     #[serde(deserialize_with = "lenient")]
     pub replicas: Option<i64>,
@@ -45,7 +86,7 @@ pub struct LiveSpec {
 }
 
 /// How a StatefulSet or DaemonSet is updated.
-#[derive(Debug, Default, serde::Deserialize)]
+#[derive(Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UpdateStrategy {
     /// `RollingUpdate` or `OnDelete`.
@@ -57,7 +98,7 @@ pub struct UpdateStrategy {
 }
 
 /// How a rolling update goes.
-#[derive(Debug, Default, serde::Deserialize)]
+#[derive(Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(default)]
 pub struct RollingUpdate {
     /// Of a StatefulSet: pods below this ordinal are not updated.
@@ -65,11 +106,11 @@ pub struct RollingUpdate {
     pub partition: Option<i64>,
 }
 
-/// What of a status matters for readiness, named as in the API.
-#[derive(Debug, Default, serde::Deserialize)]
+/// The fields of a status that matter for readiness, named as in the API.
+#[derive(Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs)]
-pub struct LiveStatus {
+pub struct StatusFields {
     #[serde(deserialize_with = "lenient")]
     pub observed_generation: Option<i64>,
     #[serde(deserialize_with = "lenient")]
@@ -99,7 +140,7 @@ pub struct LiveStatus {
 }
 
 /// What a load balancer has given.
-#[derive(Debug, Default, serde::Deserialize)]
+#[derive(Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(default)]
 pub struct LoadBalancer {
     /// Its addresses.
@@ -108,7 +149,7 @@ pub struct LoadBalancer {
 }
 
 /// An address of a load balancer.
-#[derive(Debug, Default, serde::Deserialize)]
+#[derive(Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(default)]
 pub struct Address {
     /// As a number.
@@ -120,7 +161,7 @@ pub struct Address {
 }
 
 /// A condition, as far as readiness goes.
-#[derive(Debug, Default, serde::Deserialize)]
+#[derive(Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LiveCondition {
     /// Its type.
@@ -140,7 +181,7 @@ pub struct LiveCondition {
     pub observed_generation: Option<i64>,
 }
 
-impl LiveStatus {
+impl StatusFields {
     /// The condition of a type.
     pub fn condition(&self, kind: &str) -> Option<&LiveCondition> {
         self.conditions.iter().find(|condition| condition.type_.as_deref() == Some(kind))
