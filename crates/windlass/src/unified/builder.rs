@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::Resource;
 use tokio::sync::mpsc;
 use windlass_runtime::access::Access;
-use windlass_runtime::cache::{Cache, Full, InvalidSelector, Reader};
+use windlass_runtime::cache::{Cache, InvalidSelector, Reader, Shape as _};
 use windlass_runtime::client::Client;
 use windlass_runtime::controller::predicate::changed;
 use windlass_runtime::controller::{BuildError, Builder, Controller, Owning, Watch};
@@ -20,6 +19,7 @@ use super::keyring::Keyring;
 use super::owner::OwnerView;
 use super::reconcile::Reconciler;
 use super::subject::{Owners, OwnersOf};
+use super::text::OwnerText;
 use crate::blueprint::Blueprint;
 use crate::desired::Desired;
 use crate::error::{DrawError, NodeError, Reason};
@@ -228,14 +228,11 @@ impl<B: Blueprint> Unified<B> {
         }
         let mut declared = Kinds::default();
         self.blueprint.kinds(&mut declared);
-        let owners: Reader<Full<B::Owner>> =
-            cache.reader(&kinds::everything(self.options.namespaces.as_deref()));
-        owners.index(BY_UID, |owner, found| {
-            if let Some(uid) = &owner.meta().uid {
-                found(uid);
-            }
-        });
-        let builder = Controller::for_(Watch::of(&owners).when(changed(worth_a_look))).name(B::NAME);
+        let everything = kinds::everything(self.options.namespaces.as_deref());
+        let owners: Reader<OwnerText> = cache.reader_of(&ResourceType::of::<B::Owner>(), &everything);
+        owners.index(BY_UID, |owner, found| found(&owner.meta().uid.to_string()));
+        let news = changed(|old: &OwnerText, new: &OwnerText| new.is_news_after(old));
+        let builder = Controller::for_(Watch::of(&owners).when(news)).name(B::NAME);
         let owners: Arc<dyn Owners> = Arc::new(OwnersOf { blueprint: self.blueprint, owners });
         self.options.assemble(B::NAME, &declared, builder, owners, (client, cache, recorder))
     }
@@ -350,15 +347,6 @@ impl Machine {
     pub(crate) fn event(&self, owner: &OwnerView, kind: EventType, reason: Reason, note: &str) {
         self.recorder.event(&owner.regarding(), kind, reason.as_str(), "Reconcile", note);
     }
-}
-
-/// Changes of an owner that are worth a reconcile. Its status is ours; what others write there we do not look at.
-fn worth_a_look<K: crate::blueprint::OwnerKind>(old: &Full<K>, new: &Full<K>) -> bool {
-    let (old, new) = (Resource::meta(old.object()), Resource::meta(new.object()));
-    old.generation != new.generation
-        || old.annotations != new.annotations
-        || old.labels != new.labels
-        || old.finalizers != new.finalizers
 }
 
 fn is_label_value(name: &str) -> bool {

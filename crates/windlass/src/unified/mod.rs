@@ -19,6 +19,7 @@ mod subject;
 mod supersede;
 mod teardown;
 mod tell;
+mod text;
 
 pub use self::builder::{Unified, UnifiedError};
 pub use self::keyring::Keyring;

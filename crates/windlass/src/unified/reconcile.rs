@@ -71,7 +71,7 @@ impl Machine {
             self.registry.keep(&key, Held::default());
             return Ok(Outcome::Done);
         };
-        let subject = &*subject;
+        let subject = &*subject.map_err(Error::terminal)?;
         let owner = subject.view().map_err(Error::terminal)?;
         if owner.annotation(self.class_annotation) != self.class.as_deref() {
             // It may have been ours a moment ago.

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use kube::Resource;
 use kube::api::ObjectMeta;
 use serde_json::Value;
-use windlass_runtime::cache::{Full, Reader, Shape};
+use windlass_runtime::cache::{Reader, Shape as _};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::meta::Meta;
 use windlass_runtime::object::owner::OwnerError;
 
 use super::builder::BY_UID;
 use super::owner::OwnerView;
+use super::text::{OwnerText, Unreadable};
 use crate::blueprint::Blueprint;
 use crate::error::DrawError;
 use crate::inputs::{Inputs, Resolved};
@@ -21,7 +22,7 @@ use crate::seen::Seen;
 
 /// The owners of a blueprint.
 pub(crate) trait Owners: Send + Sync {
-    fn get(&self, key: &ObjectKey) -> Option<Box<dyn Subject + '_>>;
+    fn get(&self, key: &ObjectKey) -> Option<Result<Box<dyn Subject + '_>, Unreadable>>;
     /// The owner of this uid, if there is one.
     fn of_uid(&self, uid: &str) -> Vec<ObjectKey>;
 }
@@ -42,59 +43,63 @@ pub(crate) trait Subject: Send + Sync {
 
 pub(super) struct OwnersOf<B: Blueprint> {
     pub(super) blueprint: B,
-    pub(super) owners: Reader<Full<B::Owner>>,
+    pub(super) owners: Reader<OwnerText>,
 }
 
 struct SubjectOf<'b, B: Blueprint> {
     blueprint: &'b B,
-    owner: Arc<Full<B::Owner>>,
+    text: Arc<OwnerText>,
+    owner: B::Owner,
 }
 
 impl<B: Blueprint> Owners for OwnersOf<B> {
-    fn get(&self, key: &ObjectKey) -> Option<Box<dyn Subject + '_>> {
-        let owner = self.owners.get(key)?;
-        Some(Box::new(SubjectOf { blueprint: &self.blueprint, owner }))
+    fn get(&self, key: &ObjectKey) -> Option<Result<Box<dyn Subject + '_>, Unreadable>> {
+        let text = self.owners.get(key)?;
+        let subject = |owner| -> Box<dyn Subject + '_> {
+            Box::new(SubjectOf { blueprint: &self.blueprint, text: Arc::clone(&text), owner })
+        };
+        Some(text.read::<B::Owner>().map(subject))
     }
 
     fn of_uid(&self, uid: &str) -> Vec<ObjectKey> {
-        self.owners.by_index(BY_UID, uid).iter().map(|owner| Shape::meta(&**owner).key.clone()).collect()
+        self.owners.by_index(BY_UID, uid).iter().map(|owner| owner.meta().key.clone()).collect()
     }
 }
 
 impl<B: Blueprint> Subject for SubjectOf<'_, B> {
     fn view(&self) -> Result<OwnerView, OwnerError> {
-        OwnerView::of(self.owner.object(), Shape::meta(&*self.owner))
+        OwnerView::of(&self.owner, self.text.meta())
     }
 
     fn meta(&self) -> &Meta {
-        Shape::meta(&*self.owner)
+        self.text.meta()
     }
 
     fn object_meta(&self) -> &ObjectMeta {
-        Resource::meta(self.owner.object())
+        Resource::meta(&self.owner)
     }
 
     fn finalizes(&self) -> bool {
-        B::FINALIZES && self.blueprint.ordered_deletion(self.owner.object())
+        B::FINALIZES && self.blueprint.ordered_deletion(&self.owner)
     }
 
     fn awaits(&self) -> Option<String> {
-        self.blueprint.awaits(self.owner.object())
+        self.blueprint.awaits(&self.owner)
     }
 
     fn inputs(&self, inputs: &mut Inputs) {
-        self.blueprint.inputs(self.owner.object(), inputs);
+        self.blueprint.inputs(&self.owner, inputs);
     }
 
     fn further_inputs(&self, given: &Resolved, inputs: &mut Inputs) {
-        self.blueprint.further_inputs(self.owner.object(), given, inputs);
+        self.blueprint.further_inputs(&self.owner, given, inputs);
     }
 
     fn draw(&self, given: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
-        self.blueprint.draw(self.owner.object(), given, plan)
+        self.blueprint.draw(&self.owner, given, plan)
     }
 
     fn status(&self, seen: &Seen<'_>) -> Option<Value> {
-        self.blueprint.status(self.owner.object(), seen)
+        self.blueprint.status(&self.owner, seen)
     }
 }
