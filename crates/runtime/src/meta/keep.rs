@@ -118,6 +118,6 @@ mod tests {
         let one = ManagedEntry::new("v1", FIELDS);
         let other = ManagedEntry::new("v1", &FIELDS.replace("0b8d1c1e", "11111111"));
         assert_ne!(one, other);
-        assert!(std::ptr::eq(&*one.template, &*other.template));
+        assert_eq!(one.template.as_ptr(), other.template.as_ptr());
     }
 }

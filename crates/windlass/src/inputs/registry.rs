@@ -100,7 +100,9 @@ impl Registry {
             let (sources, wake, resource) = (Arc::clone(&sources), wake.clone(), made.resource().clone());
             let subscription = made.subscribe(Box::new(move |key| {
                 let interested = sources.interested_in_made(&resource, key);
-                interested.into_iter().for_each(|owner| send(&wake, owner));
+                for owner in interested {
+                    send(&wake, owner);
+                }
             }));
             (made, subscription)
         });
@@ -199,7 +201,9 @@ impl Registry {
             let interested: Arc<Interested> = Arc::default();
             let (concerned, wake) = (Arc::clone(&interested), self.wake.clone());
             let subscription = source.subscribe(Box::new(move || {
-                concerned.all().into_iter().for_each(|owner| send(&wake, owner));
+                for owner in concerned.all() {
+                    send(&wake, owner);
+                }
             }));
             let followed = Arc::new(Followed { subscription, source, interested });
             sources.insert(key.clone(), Arc::downgrade(&followed));

@@ -266,7 +266,7 @@ mod tests {
             for spec in &said {
                 match spec["policyTypes"][0].as_str() {
                     Some("Ingress") => {
-                        assert_eq!(spec["ingress"], json!([{"ports": [{"port": port, "protocol": "TCP"}]}]))
+                        assert_eq!(spec["ingress"], json!([{"ports": [{"port": port, "protocol": "TCP"}]}]));
                     }
                     _ => assert_eq!((&spec["policyTypes"], spec.get("egress")), (&json!(["Egress"]), None)),
                 }
