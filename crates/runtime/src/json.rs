@@ -1,7 +1,7 @@
 //! From a tree of JSON to a type.
 //!
 //! By way of its text: a decoder is made for each type and for each thing that it can be decoded from, and those of Kubernetes' types
-//! are long. Objects come as text; like this, trees need no decoders of their own. In the Harbor operator that is a tenth of its code.
+//! are long. Objects come as text; like this, trees need no decoders of their own.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -4,7 +4,7 @@
 //! It had to be named there. Without one our operator makes the key itself, once in the life of a Harbor, and that takes a quarter of a second.
 //!
 //! Five Harbors by default. More, or another build of the program (a test's own is not optimised):
-//! `WINDLASS_HARBORS=50 HARBOR_OPERATOR=target/release/harbor-operator cargo test -p harbor-operator --test figures -- --nocapture`.
+//! `WINDLASS_HARBORS=50 HARBOR_OPERATOR=… cargo test -p harbor-operator --test figures -- --nocapture`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
 #[path = "../harbor/world.rs"]
