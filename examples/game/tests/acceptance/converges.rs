@@ -146,7 +146,8 @@ async fn g10_where_nothing_changed_nothing_is_written_also_after_a_restart() -> 
 
     let again = world.operator().await?;
     again.idle_after(2).await?;
-    let writes = world.requests(mark)?.writes();
+    // Events are sent when there is time for them: one may tell now of what was done before.
+    let writes = world.requests(mark)?.writes().filter(|request| request.resource != "events");
     assert!(writes.is_empty(), "{writes}");
     world.end(again).await
 }
