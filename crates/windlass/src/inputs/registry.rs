@@ -67,16 +67,15 @@ pub(crate) struct Registry {
 struct Sources(Mutex<HashMap<SourceKey, Weak<Followed>>>);
 
 impl Sources {
-    /// Who is interested in an object that another blueprint makes. Whoever follows it by name hears of it there.
-    fn interested_in_made(&self, resource: &ResourceType, key: &ObjectKey) -> BTreeSet<ObjectKey> {
+    /// Who is interested in an object that another blueprint makes: also who follows it by name, so as to come over when it appears here.
+    fn interested_in(&self, resource: &ResourceType, key: &ObjectKey) -> BTreeSet<ObjectKey> {
         let of = |form| SourceKey { resource: resource.clone(), key: key.clone(), form };
         // Let go only after the lock: the last to hold one of them ends a watch.
         let followed: Vec<Arc<Followed>> = {
             let sources = self.0.lock();
             Form::ALL.iter().filter_map(|form| sources.get(&of(*form))?.upgrade()).collect()
         };
-        let made = followed.iter().filter(|followed| !followed.is_by_name());
-        made.flat_map(|followed| followed.interested.all()).collect()
+        followed.iter().flat_map(|followed| followed.interested.all()).collect()
     }
 }
 
@@ -99,7 +98,7 @@ impl Registry {
         let subscribed = made.into_iter().map(|made| {
             let (sources, wake, resource) = (Arc::clone(&sources), wake.clone(), made.resource().clone());
             let subscription = made.subscribe(Box::new(move |key| {
-                let interested = sources.interested_in_made(&resource, key);
+                let interested = sources.interested_in(&resource, key);
                 for owner in interested {
                     send(&wake, owner);
                 }
