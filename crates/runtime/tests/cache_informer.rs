@@ -6,7 +6,7 @@ mod fake_api;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fake_api::{FakeApi, config_map, fake_api, uid_text};
+use fake_api::{FakeApi, config_map, fake_api, streaming, uid_text};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde::Deserialize;
 use serde_json::json;
@@ -64,7 +64,7 @@ fn version_of<S: Shape>(reader: &Reader<S>, name: &str) -> Option<String> {
 
 fn started() -> (Client, FakeApi, Cache, Reader<Slim>) {
     let (client, api) = fake_api();
-    let cache = Cache::new(&client);
+    let cache = Cache::with_timing(&client, streaming());
     let reader = cache.reader::<Slim>(&Selection::all());
     cache.start();
     (client, api, cache, reader)
@@ -130,9 +130,29 @@ async fn a_server_that_never_ends_a_streamed_list_is_listed_by_pages_and_that_is
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_whole_kind_is_listed_in_one_piece_at_once_and_what_is_selected_is_streamed() {
+    let (client, mut api) = fake_api();
+    let cache = Cache::new(&client);
+    let reader = cache.reader::<Slim>(&Selection::all().in_namespace("n"));
+    cache.start();
+    let asked = api.next().await;
+    assert_eq!(asked.target, "/api/v1/namespaces/n/configmaps?limit=0");
+    asked.answer(200, &json!({"metadata": {"resourceVersion": "10"}, "items": [config_map("a", 1, 8)]}));
+    let _whole = api.watch_from(10).await;
+    reader.synced().await;
+    assert_eq!(reader.len(), 1);
+
+    for selection in [Selection::all().labels("app=web"), Selection::all().fields("metadata.name=a")] {
+        let some = cache.reader::<Slim>(&selection.unwrap());
+        let _stream = api.stream_list(11, &[]).await;
+        some.synced().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn many_objects_are_listed_in_one_piece_as_they_come_and_told_once() {
     let (client, mut api) = fake_api();
-    let timing = WatchTiming { streamed: 2, ..WatchTiming::default() };
+    let timing = WatchTiming { streamed: 2, ..streaming() };
     let cache = Cache::with_timing(&client, timing);
     let reader = cache.reader::<Slim>(&Selection::all());
     cache.start();
@@ -273,7 +293,7 @@ async fn d10_a_missing_kind_blocks_only_its_readers_says_so_and_heals() {
 #[tokio::test(start_paused = true)]
 async fn a_forbidden_kind_names_the_rule_that_is_missing_and_heals() {
     let (client, mut api) = fake_api();
-    let cache = Cache::new(&client);
+    let cache = Cache::with_timing(&client, streaming());
     let reader = cache.reader::<Slim>(&Selection::all().in_namespace("shop"));
     cache.start();
     api.next().await.refuse(403, "Forbidden", "configmaps is forbidden");
@@ -326,7 +346,7 @@ impl OfKind for Rich {
 #[tokio::test(start_paused = true)]
 async fn d11_readers_with_different_shapes_of_a_kind_share_one_watch() {
     let (client, mut api) = fake_api();
-    let cache = Cache::new(&client);
+    let cache = Cache::with_timing(&client, streaming());
     let slim = cache.reader::<Slim>(&Selection::all());
     let rich = cache.reader::<Rich>(&Selection::all());
     let whole = cache.reader::<Whole>(&Selection::all());
@@ -390,7 +410,7 @@ async fn d13_the_watch_ends_with_its_last_reader_and_not_before() {
 #[tokio::test(start_paused = true)]
 async fn an_object_that_does_not_fit_keeps_its_last_form_and_holds_nothing_up() {
     let (client, mut api) = fake_api();
-    let cache = Cache::new(&client);
+    let cache = Cache::with_timing(&client, streaming());
     let rich = cache.reader::<Rich>(&Selection::all());
     cache.start();
     let mut stream = api.stream_list(10, &[config_map("a", 1, 8)]).await;
@@ -434,7 +454,7 @@ async fn a_subscriber_that_panics_hurts_neither_the_watch_nor_the_others() {
 #[tokio::test(start_paused = true)]
 async fn several_namespaces_are_several_watches_and_stand_where_the_worst_stands() {
     let (client, mut api) = fake_api();
-    let cache = Cache::new(&client);
+    let cache = Cache::with_timing(&client, streaming());
     let reader = cache.reader::<Slim>(&Selection::all().in_namespaces(["n", "m"]));
     let shared = cache.reader::<Slim>(&Selection::all().in_namespace("n"));
     cache.start();
@@ -536,7 +556,7 @@ async fn what_a_write_deleted_is_out_of_the_cache_before_it_returns() {
 #[tokio::test(start_paused = true)]
 async fn a_write_enters_and_leaves_selections_by_its_labels() {
     let (client, mut api) = fake_api();
-    let cache = Cache::new(&client);
+    let cache = Cache::with_timing(&client, streaming());
     let web = cache.reader::<Slim>(&Selection::all().labels("app=web").unwrap());
     cache.start();
     let asked = api.next().await;

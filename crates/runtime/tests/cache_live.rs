@@ -272,6 +272,16 @@ async fn five_thousand_objects_are_listed_by_stream_in_one_piece_and_by_pages_al
     live.equals_server(&listed).await?;
     drop((listing, listed));
 
+    let (at_once, listed) = synced(&live, WatchTiming::default()).await;
+    live.put("object-00002", "2").await?;
+    until(&listed, "a change after the list at once", |reader| {
+        value_of(reader, &live.key("object-00002")).as_deref() == Some("2")
+    })
+    .await?;
+    assert_eq!(at_once.watches()[0].restarts, 1, "a list, a watch");
+    live.equals_server(&listed).await?;
+    drop((at_once, listed));
+
     let no_streaming = Answer::new(422, "Invalid", "sendInitialEvents is forbidden");
     live.proxy.add(Fault::on(live.watches()).first().then(no_streaming));
     let (_paging, paged) = synced(&live, quick()).await;

@@ -6,7 +6,7 @@ mod fake_api;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use fake_api::{Asked, FakeApi, config_map, fake_api, uid_text};
+use fake_api::{Asked, FakeApi, config_map, fake_api, streaming, uid_text};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use serde_json::{Value, json};
@@ -244,7 +244,7 @@ async fn a_status_is_applied_to_its_own_path() {
 #[tokio::test(start_paused = true)]
 async fn scaling_is_in_the_cache_before_it_returns_though_its_answer_is_no_object() {
     let (client, mut api) = fake_api();
-    let cache = Cache::new(&client);
+    let cache = Cache::with_timing(&client, streaming());
     let deployments = cache.reader::<MetadataOnly<Deployment>>(&Selection::all());
     cache.start();
     let _stream = api.stream_list(10, &[]).await;
@@ -275,7 +275,7 @@ async fn an_eviction_that_a_budget_holds_back_is_not_repeated() {
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_is_gone_after_its_eviction_is_out_of_the_cache() {
     let (client, mut api) = fake_api();
-    let cache = Cache::new(&client);
+    let cache = Cache::with_timing(&client, streaming());
     let pods = cache.reader::<MetadataOnly<Pod>>(&Selection::all());
     cache.start();
     let _stream = api.stream_list(10, &[config_map("a", 1, 8)]).await;

@@ -18,8 +18,8 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::course::{Course, Outcome, Refusal, Standing, Step, WatchTiming};
-use super::registry::Watch;
+use super::course::{Course, Outcome, Refusal, Standing, Step, WatchTiming, Way};
+use super::registry::{Watch, WatchKey};
 use super::view::{AnyView, Undecodable};
 use super::wire::{Event, Items, Lines, ListMeta, Malformed};
 use super::{Problem, RbacRule, SyncState};
@@ -89,14 +89,15 @@ impl Informer {
 
     /// Lists and watches, for ever.
     pub(super) async fn run(self, paged: bool) {
-        let kind = &self.watch.key().resource;
-        let mut course = Course::new(paged);
+        let WatchKey { resource: kind, labels, fields, .. } = self.watch.key();
+        let first = self.timing.first(!labels.is_empty() || !fields.is_empty());
+        let mut course = Course::new(if paged { Way::Paged } else { first });
         loop {
             let was_paged = course.is_paged();
             let ended = self.session(&mut course).await;
             let (pause, standing) = course.ended(&ended.outcome);
             if course.is_paged() && !was_paged {
-                tracing::info!(%kind, "this server does not stream lists of this kind: listing by pages");
+                tracing::info!(%kind, "this server does not give lists of this kind but by pages");
                 (self.on_paged)();
             }
             if let Some(standing) = standing {

@@ -13,6 +13,7 @@ use http_body_util::{BodyExt, StreamBody};
 use kube::client::Body;
 use serde_json::{Value, json};
 use tower::service_fn;
+use windlass_runtime::cache::WatchTiming;
 use windlass_runtime::client::{Client, ClientOptions};
 
 type Chunk = Result<Frame<Bytes>, std::io::Error>;
@@ -73,6 +74,11 @@ pub fn fake_api() -> (Client, FakeApi) {
     });
     let kube = kube::Client::new(service, "default");
     (Client::from_kube(kube, ClientOptions::default()).unwrap(), FakeApi { requests })
+}
+
+/// Everything is streamed: list and watch are one request.
+pub fn streaming() -> WatchTiming {
+    WatchTiming { stream_all: true, ..WatchTiming::default() }
 }
 
 impl FakeApi {

@@ -98,9 +98,10 @@ pub fn config_map(name: &str, value: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"value": value}})
 }
 
-/// Pauses that suit a test.
+/// Pauses that suit a test. Lists are streamed: that has more ways to fail.
 pub fn quick() -> WatchTiming {
     WatchTiming {
+        stream_all: true,
         backoff: (Duration::from_millis(20), Duration::from_millis(500)),
         slow_backoff: (Duration::from_millis(50), Duration::from_millis(500)),
         ..WatchTiming::default()
