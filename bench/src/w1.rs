@@ -1,8 +1,8 @@
 //! W1: from nothing to a full cache.
 //!
 //! **Measures**, for objects that are there already, the time from `exec` until a program says that it has them all, the peak of its
-//! resident memory up to then, its CPU time, and its requests: for Widgets whole and as metadata, by a streamed list and by a paged one,
-//! and for ConfigMaps.
+//! resident memory up to then, its CPU time, and its requests: for Widgets whole and as metadata, by the list that each makes by itself (Go
+//! a streamed one, after which these rows are called; Windlass one in one piece) and by a paged one, and for ConfigMaps.
 //!
 //! **Guards**: the count, and checksums of all names and of a field of every spec, against what the harness created. So a program that
 //! says it is done before it is fails.
