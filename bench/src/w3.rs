@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
+use windlass_testenv::eventually;
 
 use crate::bench::{Bench, Cell, Measured, Workload};
 use crate::figure::{Figure, Target, Unit};
@@ -88,11 +89,19 @@ async fn measure(
     total: usize,
 ) -> Result<Run> {
     let user = plane.user(&format!("w3-{}-{size}-{workers}-{}", cell.subject, cell.run))?;
+    let began = plane.mark()?;
     let limit = go_memory_limit(size, 2048);
     let start = Start::new(cell.subject, "noop", &limit).flag("--workers", workers);
     let mut running = bench.programs.start(plane, &user, &start)?;
     let heard = running.hear("synced", PATIENCE).await?;
     run.guard(heard.value["count"] == size, format!("all {size} keys are known"))?;
+    // Who lists first says so before the watches that follow are open; those are not asked for by a reconcile.
+    eventually(format!("{} watches both kinds", user.name), || async {
+        let watches = plane.asked(&user, began).map_err(|error| error.to_string())?.verb("watch");
+        let open = ["widgets", "configmaps"].map(|kind| watches.resource(kind).count());
+        if open.contains(&0) { Err(format!("{open:?}")) } else { Ok(()) }
+    })
+    .await?;
     let mut scene = Scene { plane, user: &user, running: &mut running, run: &mut run, size };
 
     // The first one warms up; it is not counted.

@@ -64,7 +64,7 @@ pub(crate) struct CacheArgs {
     /// Which kind
     #[arg(long, value_enum, default_value_t = CachedKind::Widget)]
     pub(crate) kind: CachedKind,
-    /// List page by page rather than as a stream
+    /// List page by page rather than in one piece
     #[arg(long)]
     pub(crate) page: bool,
     /// How many controllers share the cache

@@ -107,7 +107,7 @@ pub(crate) async fn run(common: &Common, args: &CacheArgs) -> Result<()> {
 async fn keep<S: Told>(common: &Common, args: &CacheArgs) -> Result<()> {
     let mut program = Program::new(common).await?;
     if args.page {
-        // A streamed list that may take no time at all is given up for pages.
+        // A list that may take no time at all is given up for pages. The server has begun it by then, which counts against us.
         let timing = WatchTiming { list_total: Duration::ZERO, ..WatchTiming::default() };
         program.cache = Cache::with_timing(&program.client, timing);
     }
