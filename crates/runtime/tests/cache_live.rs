@@ -263,35 +263,30 @@ async fn five_thousand_objects_are_listed_by_stream_in_one_piece_and_by_pages_al
 
     let (listing, listed) = synced(&live, quick()).await;
     assert_eq!(listed.len(), OBJECTS + kube_root_ca(&listed));
-    live.put("object-00001", "2").await?;
-    until(&listed, "a change after the list", |reader| {
-        value_of(reader, &live.key("object-00001")).as_deref() == Some("2")
-    })
-    .await?;
+    follows(&live, &listed, "object-00001").await?;
     assert_eq!(listing.watches()[0].restarts, 2, "a stream that was given up, a list, a watch");
-    live.equals_server(&listed).await?;
     drop((listing, listed));
 
     let (at_once, listed) = synced(&live, WatchTiming::default()).await;
-    live.put("object-00002", "2").await?;
-    until(&listed, "a change after the list at once", |reader| {
-        value_of(reader, &live.key("object-00002")).as_deref() == Some("2")
-    })
-    .await?;
+    follows(&live, &listed, "object-00002").await?;
     assert_eq!(at_once.watches()[0].restarts, 1, "a list, a watch");
-    live.equals_server(&listed).await?;
     drop((at_once, listed));
 
     let no_streaming = Answer::new(422, "Invalid", "sendInitialEvents is forbidden");
     live.proxy.add(Fault::on(live.watches()).first().then(no_streaming));
     let (_paging, paged) = synced(&live, quick()).await;
     assert_eq!(paged.len(), OBJECTS + kube_root_ca(&paged));
-    live.put("object-00000", "2").await?;
-    until(&paged, "a change after the pages", |reader| {
-        value_of(reader, &live.key("object-00000")).as_deref() == Some("2")
+    follows(&live, &paged, "object-00000").await
+}
+
+/// A change after the list is seen, and all else is as on the server.
+async fn follows(live: &Live, configs: &Configs, name: &str) -> Result<()> {
+    live.put(name, "2").await?;
+    until(configs, "a change after the list", |reader| {
+        value_of(reader, &live.key(name)).as_deref() == Some("2")
     })
     .await?;
-    live.equals_server(&paged).await?;
+    live.equals_server(configs).await?;
     Ok(())
 }
 
