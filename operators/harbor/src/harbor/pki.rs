@@ -27,7 +27,6 @@ use crate::config::token_key;
 
 use super::names::common_name;
 use super::private_key;
-use super::token;
 
 /// The certificate, in Secrets of type `kubernetes.io/tls`.
 pub const CERTIFICATE: &str = "tls.crt";
@@ -246,7 +245,7 @@ fn key_of(sort: KeyAlgorithm) -> Result<KeyPair, DrawError> {
     Ok(match sort {
         KeyAlgorithm::Ecdsa => KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?,
         KeyAlgorithm::Ed25519 => KeyPair::generate_for(&PKCS_ED25519)?,
-        KeyAlgorithm::Rsa => token::signer(&token_key::generate()?)?,
+        KeyAlgorithm::Rsa => private_key::key(token_key::generate()?.expose()).ok_or_else(damaged)?,
     })
 }
 
