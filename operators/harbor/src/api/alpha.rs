@@ -7,7 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSche
 use kube::CustomResourceExt as _;
 
 use super::alpha_cluster::OldHarborCluster;
-use super::definition::{at, tidy};
+use super::schema::{at, tidy};
 
 /// What an S3 store lacks.
 macro_rules! multipart {

@@ -41,6 +41,7 @@ pub mod registry_log;
 pub mod registry_storage;
 pub mod registryctl;
 mod residue;
+mod schema;
 pub mod status;
 pub mod trivy;
 pub mod validation;
