@@ -11,14 +11,19 @@
 //! created. The functions that refuse are for creation and for a change of `spec.version`.
 
 mod admission;
+mod component;
 mod delegated;
+mod feature;
 mod release;
 mod releases;
 mod removed;
 mod version;
 
 pub use admission::{Refusal, Warning, admit_change, admit_creation, warnings};
+pub use component::Component;
 pub use delegated::Delegated;
-pub use release::{Component, DatabaseImage, Feature, Release, UnknownRelease};
+pub use feature::Feature;
+pub use release::{Release, UnknownRelease};
+pub use releases::DatabaseImage;
 pub use removed::{NotaryData, Wanted, refuse_removed};
 pub use version::{InvalidVersion, Version};

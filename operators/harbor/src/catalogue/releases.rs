@@ -3,7 +3,7 @@
 //! A patch release is one [`Row`]. A new minor is one [`Row`] too, and where it can do something new, one more word in [`gate`]. What a
 //! newer patch of a known minor is made of is taken from the newest row of that minor.
 
-use super::release::{DatabaseImage, Feature};
+use super::feature::Feature;
 
 /// The only major version there is.
 pub(super) const MAJOR: u32 = 2;
@@ -13,6 +13,15 @@ pub(super) const MAINTAINED: usize = 3;
 
 /// The minors that run in clusters, installed by the operator we succeed, but are too old to be created anew.
 pub(super) const FORMER: std::ops::RangeInclusive<u32> = 2..=4;
+
+/// The majors of PostgreSQL that an image `harbor-db` holds: it upgrades data of the one to the other when it starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DatabaseImage {
+    /// The major that data may have; none if the image cannot upgrade.
+    pub from: Option<&'static str>,
+    /// The major that runs.
+    pub to: &'static str,
+}
 
 /// What is special about one patch release.
 #[derive(Debug)]

@@ -1,7 +1,8 @@
 //! The components that Harbor no longer has, and where they left their data.
 
 use super::admission::Refusal;
-use super::release::{Feature, Release};
+use super::feature::Feature;
+use super::release::Release;
 
 /// The optional components that a spec asks for, of those that Harbor dropped, with the places of their data.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
