@@ -20,15 +20,17 @@ mod site;
 mod sources;
 mod trust;
 pub mod version;
+mod volume;
 
 pub(crate) use blueprint::status;
 pub use blueprint::{ComponentBlueprint, Config, Deployed, Making, Parts, Vault};
 pub(crate) use convert::{count, duration, host, hosts, port, seconds_of};
 pub(crate) use deployment::deployment_spec;
 pub use deployment::{Strategy, deployment};
+pub(crate) use pod::at_field;
 pub use pod::{Container, Pod, USER};
-pub(crate) use pod::{at_field, config_map, empty, mount, mount_part, secret, secret_if_there};
 pub use probe::{Check, Probes};
 pub use site::Site;
 pub use sources::Sources;
 pub use trust::Trust;
+pub(crate) use volume::{config_map, empty, mount, mount_part, secret, secret_if_there};

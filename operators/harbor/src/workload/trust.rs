@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::Sources;
+use super::volume::mount;
 
 /// Where images look for more authorities.
 const DIRECTORY: &str = "/harbor_cust_cert";
@@ -70,7 +71,7 @@ impl Trust {
         let sources = self.0.into_iter().map(projection).collect();
         let projected = ProjectedVolumeSource { sources: Some(sources), ..ProjectedVolumeSource::default() };
         let volume = Volume { name: VOLUME.to_owned(), projected: Some(projected), ..Volume::default() };
-        Some((volume, super::pod::mount(VOLUME, DIRECTORY)))
+        Some((volume, mount(VOLUME, DIRECTORY)))
     }
 }
 
