@@ -16,8 +16,7 @@ use crate::api::names::annotation::IMMUTABLE;
 use crate::config::Confidential;
 use crate::config::htpasswd;
 
-use super::components::metadata;
-use super::names::Names;
+use super::names::{Names, metadata};
 
 /// Whom Core and the job service are at the registry.
 pub const REGISTRY_USER: &str = "harbor_registry_user";

@@ -11,8 +11,8 @@ use crate::api::component::Served;
 use crate::api::network::{ExposeComponent, Ingress as IngressSpec, IngressController};
 use crate::catalogue::Feature;
 
-use super::components::{Wiring, metadata};
-use super::names::Part;
+use super::components::Wiring;
+use super::names::{Part, metadata};
 
 /// What cert-manager looks for on an Ingress to make its certificate.
 const ISSUERS: [&str; 2] = ["cert-manager.io/issuer", "cert-manager.io/cluster-issuer"];

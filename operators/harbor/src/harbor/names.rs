@@ -5,10 +5,12 @@
 use std::collections::BTreeMap;
 
 use kube::ResourceExt as _;
+use kube::api::ObjectMeta;
 use windlass::naming::{self, name};
 
 use crate::api::Harbor;
 use crate::api::component::Served;
+use crate::api::names::{annotation, label};
 
 /// The longest common name of a certificate.
 const COMMON_NAME: usize = 64;
@@ -120,6 +122,20 @@ impl Names {
         let part = if part == Part::RegistryController { Part::Registry } else { part };
         let label = |what: &str| format!("{}.goharbor.io/{what}", part.as_str());
         [(label("name"), self.service(part)), (label("namespace"), self.namespace.clone())].into()
+    }
+}
+
+/// The metadata of an object that a Harbor has.
+pub fn metadata(names: &Names, name: String) -> ObjectMeta {
+    let text = |text: &str| text.to_owned();
+    ObjectMeta {
+        name: Some(name),
+        namespace: Some(names.namespace().to_owned()),
+        labels: Some([(text(label::CONTROLLER), text("harbor"))].into()),
+        annotations: Some(
+            [(text(annotation::WARNING), text("⚠️ This Resource is managed by *harbor* ⚠️"))].into(),
+        ),
+        ..ObjectMeta::default()
     }
 }
 

@@ -11,8 +11,8 @@ use windlass_runtime::json::typed;
 
 use crate::api::observe::Metrics;
 
-use super::components::{Wiring, metadata};
-use super::names::Part;
+use super::components::Wiring;
+use super::names::{Part, metadata};
 
 /// The port of the registry.
 const REGISTRY: i32 = 5000;

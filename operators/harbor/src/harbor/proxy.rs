@@ -14,8 +14,8 @@ use crate::config::{Address, portal::Families};
 use crate::workload::disruption::budget_of;
 use crate::workload::{Check, Container, Pod, Probes, config_map, deployment_spec, mount_part, secret};
 
-use super::components::{Wiring, metadata};
-use super::names::Part;
+use super::components::Wiring;
+use super::names::{Part, metadata};
 
 /// The objects of the proxy.
 pub struct ProxyParts {

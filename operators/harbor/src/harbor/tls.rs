@@ -8,8 +8,8 @@ use windlass::{Made, Making, Plan, Planned};
 use crate::settings::CertificateSettings;
 
 use super::certmanager::{Certificate, Issuer};
-use super::components::metadata;
 use super::names::Names;
+use super::names::metadata;
 use super::pki::{self, AuthorityRecipe, Content, LeafRecipe};
 
 /// An authority in the plan.

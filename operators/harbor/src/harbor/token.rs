@@ -17,7 +17,7 @@ use crate::api::harbor_components::IssuerRef;
 use crate::config::{Confidential, token_key};
 
 use super::certmanager::{Certificate, CertificateSpec, IssuerReference, PrivateKey};
-use super::components::metadata;
+use super::names::metadata;
 use super::names::{Names, common_name};
 use super::pki;
 

@@ -11,7 +11,7 @@ use crate::api::component::{ComponentSpec, Served, Tls};
 use crate::api::core::RegistryCredentials;
 use crate::api::driver::{ImageChartStorage, Store};
 use crate::api::harbor::HarborCommon;
-use crate::api::names::{annotation, label};
+use crate::api::names::annotation;
 use crate::api::network::{ExposeComponent, IngressController};
 use crate::api::postgres::HarborDatabase;
 use crate::api::redis::{RedisConnection, RedisHost};
@@ -19,7 +19,7 @@ use crate::catalogue::{Component, Release};
 use crate::settings::HarborSettings;
 
 use super::credentials::{Credential, REGISTRY_USER};
-use super::names::{Names, Part};
+use super::names::{Names, Part, metadata};
 use super::token;
 
 mod chartmuseum;
@@ -38,20 +38,6 @@ const CLASSES: [&str; 2] = [annotation::CLASS, windlass::names::ask::CLASS];
 pub const PUBLIC_CERTIFICATE: &str = "public-tls";
 /// The same of Notary's.
 pub const NOTARY_PUBLIC_CERTIFICATE: &str = "notary-public-tls";
-
-/// The metadata of an object that a Harbor has.
-pub fn metadata(names: &Names, name: String) -> ObjectMeta {
-    let text = |text: &str| text.to_owned();
-    ObjectMeta {
-        name: Some(name),
-        namespace: Some(names.namespace().to_owned()),
-        labels: Some([(text(label::CONTROLLER), text("harbor"))].into()),
-        annotations: Some(
-            [(text(annotation::WARNING), text("⚠️ This Resource is managed by *harbor* ⚠️"))].into(),
-        ),
-        ..ObjectMeta::default()
-    }
-}
 
 /// A Harbor, as its components are told of it.
 pub struct Wiring<'a> {
