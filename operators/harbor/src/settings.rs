@@ -14,13 +14,16 @@ use std::time::Duration;
 use crate::api::duration::GoDuration;
 use crate::api::notary::KeyAlgorithm;
 
+/// The word for the controller of HarborClusters. Names of children have another: [`Parent::CONTROLLER`](crate::api::children::Parent::CONTROLLER).
+pub const HARBOR_CLUSTER: &str = "harborcluster";
+
 /// The words for all controllers.
 pub const CONTROLLERS: [&str; 12] = [
     "chartmuseum",
     "core",
     "exporter",
     "harbor",
-    "harborcluster",
+    HARBOR_CLUSTER,
     "jobservice",
     "notaryserver",
     "notarysigner",

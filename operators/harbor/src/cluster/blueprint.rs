@@ -27,7 +27,7 @@ pub struct HarborClusterBlueprint {
 
 impl HarborClusterBlueprint {
     /// The word for its controller, in settings.
-    pub const CONTROLLER: &'static str = "harborcluster";
+    pub const CONTROLLER: &'static str = crate::settings::HARBOR_CLUSTER;
 
     /// With what an administrator has decided.
     pub fn new(settings: HarborSettings) -> Self {

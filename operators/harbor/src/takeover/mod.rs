@@ -9,14 +9,12 @@ pub mod webhooks;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::ObjectMeta;
-use windlass::Blueprint as _;
 use windlass::names::label;
 
 use crate::api::Harbor;
 use crate::api::children::Parent as _;
-use crate::cluster::HarborClusterBlueprint;
-use crate::harbor::HarborBlueprint;
-use crate::settings::HarborSettings;
+use crate::api::names::blueprint;
+use crate::settings::{self, HarborSettings};
 
 /// In whose name cert-manager applies the Secrets of certificates. Others that wrote before us updated, and are taken over anyway.
 pub const CERT_MANAGER: &str = "cert-manager-certificates-issuing";
@@ -31,14 +29,10 @@ pub struct Writer {
 }
 
 /// Writes components.
-pub const HARBOR: Writer =
-    Writer { kind: "Harbor", name: HarborBlueprint::NAME, controller: Harbor::CONTROLLER };
+pub const HARBOR: Writer = Writer { kind: "Harbor", name: blueprint::HARBOR, controller: Harbor::CONTROLLER };
 /// Writes a Harbor.
-pub const HARBOR_CLUSTER: Writer = Writer {
-    kind: "HarborCluster",
-    name: HarborClusterBlueprint::NAME,
-    controller: HarborClusterBlueprint::CONTROLLER,
-};
+pub const HARBOR_CLUSTER: Writer =
+    Writer { kind: "HarborCluster", name: blueprint::HARBOR_CLUSTER, controller: settings::HARBOR_CLUSTER };
 
 /// Why nothing is done for an object yet: a writer has it, and has not taken it over. Not where nobody looks after such writers.
 pub fn awaits(object: &ObjectMeta, writer: &Writer, settings: &HarborSettings) -> Option<String> {
