@@ -48,4 +48,23 @@ impl Component {
         Self::Database,
         Self::Cache,
     ];
+
+    /// The word for the component in the names and labels of objects. Persisted: none of them may change.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Core => "core",
+            Self::JobService => "jobservice",
+            Self::Portal => "portal",
+            Self::Registry => "registry",
+            Self::RegistryController => "registryctl",
+            Self::ChartMuseum => "chartmuseum",
+            Self::Exporter => "exporter",
+            Self::NotaryServer => "notaryserver",
+            Self::NotarySigner => "notarysigner",
+            Self::Trivy => "trivy",
+            Self::Proxy => "proxy",
+            Self::Database => "database",
+            Self::Cache => "redis",
+        }
+    }
 }

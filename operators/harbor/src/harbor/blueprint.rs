@@ -17,6 +17,7 @@ use crate::api::{
     ChartMuseum, Core, Exporter, Harbor, JobService, NotaryServer, NotarySigner, Portal, Registry,
     RegistryController, Trivy,
 };
+use crate::catalogue::Component as Part;
 use crate::settings::HarborSettings;
 use crate::takeover;
 
@@ -24,7 +25,7 @@ use super::certificates::Certificates;
 use super::certmanager::{Certificate, Issuer};
 use super::components::Wiring;
 use super::credentials::Credential;
-use super::names::{Names, Part};
+use super::names::Names;
 use super::secrets::Secrets;
 use super::tls::Authority;
 use super::{expose, policies, proxy, upgrade};

@@ -3,11 +3,11 @@
 use windlass::{Plan, Planned};
 
 use crate::api::notary::KeyAlgorithm;
+use crate::catalogue::Component as Part;
 use crate::settings::{CertificateSettings, HarborSettings};
 
 use super::certmanager::Certificate;
 use super::components::{NOTARY_PUBLIC_CERTIFICATE, PUBLIC_CERTIFICATE, Wiring};
-use super::names::Part;
 use super::proxy;
 use super::tls::Authority;
 

@@ -9,10 +9,10 @@ use windlass_runtime::json::typed;
 
 use crate::api::component::Served;
 use crate::api::network::{ExposeComponent, Ingress as IngressSpec, IngressController};
-use crate::catalogue::Feature;
+use crate::catalogue::{Component, Feature};
 
 use super::components::Wiring;
-use super::names::{Part, metadata};
+use super::names::metadata;
 
 /// What cert-manager looks for on an Ingress to make its certificate.
 const ISSUERS: [&str; 2] = ["cert-manager.io/issuer", "cert-manager.io/cluster-issuer"];
@@ -27,11 +27,11 @@ pub fn core(wiring: &Wiring<'_>) -> Result<Option<Ingress>, DrawError> {
     let expose = &wiring.common().expose.core;
     let Some(ingress) = &expose.ingress else { return Ok(None) };
     let (names, served) = (&wiring.names, wiring.served);
-    let to = |part| backend(&names.service(part), served.service_port());
+    let to = |component| backend(&names.service(component), served.service_port());
     let charts = wiring.release.has(Feature::ChartMuseum).then_some("/chartrepo/");
     let core = ["/api/", "/service/", "/v2"].into_iter().chain(charts).chain(["/c/"]);
-    let portal = wiring.common().portal.as_ref().map(|_| path("/", &to(Part::Portal)));
-    let paths: Vec<Value> = core.map(|of| path(of, &to(Part::Core))).chain(portal).collect();
+    let portal = wiring.common().portal.as_ref().map(|_| path("/", &to(Component::Portal)));
+    let paths: Vec<Value> = core.map(|of| path(of, &to(Component::Core))).chain(portal).collect();
     let annotations = annotations(ingress, ingress.controller, served);
     let certificate = wiring.public_certificate();
     Ok(Some(build(wiring, names.base().to_owned(), expose, ingress, certificate, &paths, annotations)?))
@@ -48,7 +48,7 @@ pub fn notary(wiring: &Wiring<'_>) -> Result<Option<Ingress>, DrawError> {
     // There is one controller for both, and it is said at the other.
     let controller = common.expose.core.ingress.as_ref().map_or(ingress.controller, |core| core.controller);
     let (names, served) = (&wiring.names, wiring.served);
-    let name = names.service(Part::NotaryServer);
+    let name = names.service(Component::NotaryServer);
     let paths = [path("/", &backend(&name, served.service_port()))];
     let annotations = annotations(ingress, controller, served);
     let certificate = wiring.notary_public_certificate();

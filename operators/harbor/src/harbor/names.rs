@@ -11,55 +11,10 @@ use windlass::naming::{self, name};
 use crate::api::Harbor;
 use crate::api::component::Served;
 use crate::api::names::{annotation, label};
+use crate::catalogue::Component;
 
 /// The longest common name of a certificate.
 const COMMON_NAME: usize = 64;
-
-/// The parts of a Harbor, as names and labels have them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Part {
-    /// The API.
-    Core,
-    /// What takes long.
-    JobService,
-    /// The pages.
-    Portal,
-    /// The registry.
-    Registry,
-    /// The registry's controller, which runs in the registry's pods.
-    RegistryController,
-    /// Charts.
-    ChartMuseum,
-    /// Metrics.
-    Exporter,
-    /// Signatures.
-    NotaryServer,
-    /// The keys of signatures.
-    NotarySigner,
-    /// Scans.
-    Trivy,
-    /// The way in, where it is a Service.
-    Proxy,
-}
-
-impl Part {
-    /// In names and labels.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Core => "core",
-            Self::JobService => "jobservice",
-            Self::Portal => "portal",
-            Self::Registry => "registry",
-            Self::RegistryController => "registryctl",
-            Self::ChartMuseum => "chartmuseum",
-            Self::Exporter => "exporter",
-            Self::NotaryServer => "notaryserver",
-            Self::NotarySigner => "notarysigner",
-            Self::Trivy => "trivy",
-            Self::Proxy => "proxy",
-        }
-    }
-}
 
 /// The names of one Harbor's objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,38 +45,39 @@ impl Names {
         name([&*self.base, suffix], naming::LABEL)
     }
 
-    /// The Service, and the pods, of a part.
-    pub fn service(&self, part: Part) -> String {
-        self.with(part.as_str())
+    /// The Service, and the pods, of a component.
+    pub fn service(&self, component: Component) -> String {
+        self.with(component.as_str())
     }
 
-    /// The Secret with the certificate of a part.
-    pub fn certificate(&self, part: Part) -> String {
-        self.with(&format!("internal-tls-{}", part.as_str()))
+    /// The Secret with the certificate of a component.
+    pub fn certificate(&self, component: Component) -> String {
+        self.with(&format!("internal-tls-{}", component.as_str()))
     }
 
-    /// The names under which a part is reached inside the cluster.
-    pub fn hosts(&self, part: Part) -> Vec<String> {
-        let (service, namespace) = (self.service(part), &self.namespace);
+    /// The names under which a component is reached inside the cluster.
+    pub fn hosts(&self, component: Component) -> Vec<String> {
+        let (service, namespace) = (self.service(component), &self.namespace);
         vec![service.clone(), format!("{service}.{namespace}"), format!("{service}.{namespace}.svc")]
     }
 
-    /// The URL of a part, without a port.
-    pub fn url(&self, part: Part, served: Served) -> String {
-        format!("{}://{}", served.scheme(), self.service(part))
+    /// The URL of a component, without a port.
+    pub fn url(&self, component: Component, served: Served) -> String {
+        format!("{}://{}", served.scheme(), self.service(component))
     }
 
-    /// The URL of a part, with its port.
-    pub fn url_with_port(&self, part: Part, served: Served) -> String {
-        format!("{}:{}", self.url(part, served), served.service_port())
+    /// The URL of a component, with its port.
+    pub fn url_with_port(&self, component: Component, served: Served) -> String {
+        format!("{}:{}", self.url(component, served), served.service_port())
     }
 
-    /// The labels by which the pods of a part are found.
-    pub fn selector(&self, part: Part) -> BTreeMap<String, String> {
+    /// The labels by which the pods of a component are found.
+    pub fn selector(&self, component: Component) -> BTreeMap<String, String> {
         // The registry's controller has no pods of its own.
-        let part = if part == Part::RegistryController { Part::Registry } else { part };
-        let label = |what: &str| format!("{}.goharbor.io/{what}", part.as_str());
-        [(label("name"), self.service(part)), (label("namespace"), self.namespace.clone())].into()
+        let component =
+            if component == Component::RegistryController { Component::Registry } else { component };
+        let label = |what: &str| format!("{}.goharbor.io/{what}", component.as_str());
+        [(label("name"), self.service(component)), (label("namespace"), self.namespace.clone())].into()
     }
 }
 
@@ -153,12 +109,12 @@ mod tests {
     fn names_are_those_of_ever() {
         let names = Names::of(&harbor("2.6.2", false));
         assert_eq!(names.base(), "sample-harbor");
-        assert_eq!(names.service(Part::RegistryController), "sample-harbor-registryctl");
-        assert_eq!(names.certificate(Part::Core), "sample-harbor-internal-tls-core");
-        assert_eq!(names.url_with_port(Part::Core, Served::Https), "https://sample-harbor-core:443");
+        assert_eq!(names.service(Component::RegistryController), "sample-harbor-registryctl");
+        assert_eq!(names.certificate(Component::Core), "sample-harbor-internal-tls-core");
+        assert_eq!(names.url_with_port(Component::Core, Served::Https), "https://sample-harbor-core:443");
         let hosts = ["sample-harbor-core", "sample-harbor-core.registry", "sample-harbor-core.registry.svc"];
-        assert_eq!(names.hosts(Part::Core), hosts);
-        assert_eq!(names.selector(Part::RegistryController), names.selector(Part::Registry));
+        assert_eq!(names.hosts(Component::Core), hosts);
+        assert_eq!(names.selector(Component::RegistryController), names.selector(Component::Registry));
     }
 
     #[test]
@@ -168,9 +124,9 @@ mod tests {
         let names = Names::of(&harbor);
         let all = [
             names.base().to_owned(),
-            names.service(Part::Registry),
-            names.certificate(Part::Registry),
-            names.certificate(Part::RegistryController),
+            names.service(Component::Registry),
+            names.certificate(Component::Registry),
+            names.certificate(Component::RegistryController),
             names.with("registry-basicauth"),
         ];
         assert!(all.iter().all(|name| name.len() <= 63), "{all:?}");

@@ -10,9 +10,10 @@ use windlass::DrawError;
 use windlass_runtime::json::typed;
 
 use crate::api::observe::Metrics;
+use crate::catalogue::Component;
 
 use super::components::Wiring;
-use super::names::{Part, metadata};
+use super::names::metadata;
 
 /// The port of the registry.
 const REGISTRY: i32 = 5000;
@@ -24,60 +25,66 @@ const NOTARY_SIGNER: i32 = 7899;
 /// From where something can be reached.
 enum From<'a> {
     Anywhere,
-    Parts(&'a [Part]),
+    Components(&'a [Component]),
 }
 
 /// The policies of a Harbor.
 pub fn all(wiring: &Wiring<'_>) -> Result<Vec<NetworkPolicy>, DrawError> {
-    use From::{Anywhere, Parts};
+    use From::{Anywhere, Components};
     let common = wiring.common();
     let web = wiring.served.container_port();
     let metrics = |metrics: Option<&Metrics>| {
         metrics.filter(|metrics| metrics.enabled).map(|metrics| rule(wiring, &Anywhere, metrics.port))
     };
-    let workers = Parts(&[Part::Core, Part::JobService]);
+    let workers = Components(&[Component::Core, Component::JobService]);
     let rule = |from: &From<'_>, port| rule(wiring, from, port);
     let core = common.core.as_ref().and_then(|core| metrics(core.metrics.as_ref()));
     let jobs = common.jobservice.as_ref().and_then(|jobs| metrics(jobs.metrics.as_ref()));
     let registry = common.registry.as_ref().and_then(|registry| metrics(registry.metrics.as_ref()));
 
     let mut open = vec![
-        (Part::Core, std::iter::once(rule(&Anywhere, web)).chain(core).collect::<Vec<_>>()),
-        (Part::JobService, std::iter::once(rule(&Parts(&[Part::Core]), web)).chain(jobs).collect()),
-        (Part::Registry, std::iter::once(rule(&workers, REGISTRY)).chain(registry).collect()),
-        (Part::RegistryController, vec![rule(&workers, web)]),
+        (Component::Core, std::iter::once(rule(&Anywhere, web)).chain(core).collect::<Vec<_>>()),
+        (
+            Component::JobService,
+            std::iter::once(rule(&Components(&[Component::Core]), web)).chain(jobs).collect(),
+        ),
+        (Component::Registry, std::iter::once(rule(&workers, REGISTRY)).chain(registry).collect()),
+        (Component::RegistryController, vec![rule(&workers, web)]),
     ];
     if common.portal.is_some() {
-        open.push((Part::Portal, vec![rule(&Anywhere, web)]));
+        open.push((Component::Portal, vec![rule(&Anywhere, web)]));
     }
     if common.chartmuseum.is_some() {
-        open.push((Part::ChartMuseum, vec![rule(&Parts(&[Part::Core]), web)]));
+        open.push((Component::ChartMuseum, vec![rule(&Components(&[Component::Core]), web)]));
     }
     if common.trivy.is_some() {
-        open.push((Part::Trivy, vec![rule(&workers, web)]));
+        open.push((Component::Trivy, vec![rule(&workers, web)]));
     }
     if let Some(exporter) = &common.exporter {
-        open.push((Part::Exporter, vec![rule(&Anywhere, exporter.port)]));
+        open.push((Component::Exporter, vec![rule(&Anywhere, exporter.port)]));
     }
     if common.notary.is_some() {
-        open.push((Part::NotaryServer, vec![rule(&Anywhere, NOTARY_SERVER)]));
-        open.push((Part::NotarySigner, vec![rule(&Parts(&[Part::NotaryServer]), NOTARY_SIGNER)]));
+        open.push((Component::NotaryServer, vec![rule(&Anywhere, NOTARY_SERVER)]));
+        open.push((
+            Component::NotarySigner,
+            vec![rule(&Components(&[Component::NotaryServer]), NOTARY_SIGNER)],
+        ));
     }
     if common.expose.core.service.is_some() {
-        open.push((Part::Proxy, vec![rule(&Anywhere, 8080), rule(&Anywhere, 8443)]));
+        open.push((Component::Proxy, vec![rule(&Anywhere, 8080), rule(&Anywhere, 8443)]));
     }
     let mut policies = Vec::with_capacity(open.len() + 1);
-    for (part, rules) in open {
+    for (component, rules) in open {
         policies.push(policy(
             wiring,
-            part,
+            component,
             "ingress",
             &json!({"policyTypes": ["Ingress"], "ingress": rules}),
         )?);
     }
     if common.portal.is_some() {
         // It serves files, and asks nobody.
-        policies.push(policy(wiring, Part::Portal, "egress", &json!({"policyTypes": ["Egress"]}))?);
+        policies.push(policy(wiring, Component::Portal, "egress", &json!({"policyTypes": ["Egress"]}))?);
     }
     Ok(policies)
 }
@@ -86,17 +93,22 @@ fn rule(wiring: &Wiring<'_>, from: &From<'_>, port: i32) -> Value {
     let ports = json!([{"port": port, "protocol": "TCP"}]);
     match from {
         From::Anywhere => json!({"ports": ports}),
-        From::Parts(peers) => {
-            let peer = |part: &Part| json!({"podSelector": {"matchLabels": wiring.names.selector(*part)}});
+        From::Components(peers) => {
+            let peer = |component: &Component| json!({"podSelector": {"matchLabels": wiring.names.selector(*component)}});
             json!({"ports": ports, "from": peers.iter().map(peer).collect::<Vec<_>>()})
         }
     }
 }
 
-fn policy(wiring: &Wiring<'_>, part: Part, way: &str, rules: &Value) -> Result<NetworkPolicy, DrawError> {
+fn policy(
+    wiring: &Wiring<'_>,
+    component: Component,
+    way: &str,
+    rules: &Value,
+) -> Result<NetworkPolicy, DrawError> {
     let mut spec = rules.clone();
-    spec["podSelector"] = json!({"matchLabels": wiring.names.selector(part)});
-    let name = wiring.names.with(&format!("{}-{way}", part.as_str()));
+    spec["podSelector"] = json!({"matchLabels": wiring.names.selector(component)});
+    let name = wiring.names.with(&format!("{}-{way}", component.as_str()));
     Ok(NetworkPolicy { metadata: metadata(&wiring.names, name), spec: Some(typed(&spec)?) })
 }
 
@@ -106,11 +118,17 @@ mod tests {
     use crate::harbor::blueprint::samples::{full, wired};
     use crate::harbor::names::Names;
 
-    /// Whether policies let somebody reach a port of a part.
-    fn allowed(policies: &[NetworkPolicy], names: &Names, from: Option<Part>, to: Part, port: i32) -> bool {
+    /// Whether policies let somebody reach a port of a component.
+    fn allowed(
+        policies: &[NetworkPolicy],
+        names: &Names,
+        from: Option<Component>,
+        to: Component,
+        port: i32,
+    ) -> bool {
         let all: Vec<Value> = policies.iter().map(|policy| json!(policy.spec)).collect();
-        let selects = |selector: &Value, part: Part| {
-            let labels = names.selector(part);
+        let selects = |selector: &Value, component: Component| {
+            let labels = names.selector(component);
             selector["matchLabels"]
                 .as_object()
                 .unwrap()
@@ -134,8 +152,8 @@ mod tests {
 
     #[test]
     fn a13_policies_let_harbor_work_and_nothing_else() {
-        use Part::{ChartMuseum, Core, Exporter, JobService, NotaryServer, NotarySigner, Portal, Proxy};
-        use Part::{Registry, RegistryController, Trivy};
+        use Component::{ChartMuseum, Core, Exporter, JobService, NotaryServer, NotarySigner, Portal, Proxy};
+        use Component::{Registry, RegistryController, Trivy};
         let harbor = full("2.6.2", true);
         let (policies, names) = wired(&harbor, |wiring| (all(wiring).unwrap(), wiring.names.clone()));
         let may = |from, to, port| allowed(&policies, &names, from, to, port);

@@ -15,7 +15,7 @@ use crate::workload::disruption::budget_of;
 use crate::workload::{Check, Container, Pod, Probes, config_map, deployment_spec, mount_part, secret};
 
 use super::components::Wiring;
-use super::names::{Part, metadata};
+use super::names::metadata;
 
 /// The objects of the proxy.
 pub struct ProxyParts {
@@ -34,11 +34,11 @@ pub fn parts(wiring: &Wiring<'_>) -> Result<Option<ProxyParts>, DrawError> {
     let expose = &wiring.common().expose.core;
     let Some(asked) = &expose.service else { return Ok(None) };
     let certificate = wiring.public_certificate();
-    let name = wiring.names.service(Part::Proxy);
+    let name = wiring.names.service(Component::Proxy);
     let deployment = deployment(wiring, &name, asked, certificate.as_deref())?;
     let several = asked.proxy.replicas() > 1;
-    let budget =
-        several.then(|| budget_of(metadata(&wiring.names, name.clone()), wiring.names.selector(Part::Proxy)));
+    let budget = several
+        .then(|| budget_of(metadata(&wiring.names, name.clone()), wiring.names.selector(Component::Proxy)));
     let config = ConfigMap {
         metadata: metadata(&wiring.names, name.clone()),
         data: Some(config(wiring, certificate.is_some())?),
@@ -54,11 +54,11 @@ pub fn parts(wiring: &Wiring<'_>) -> Result<Option<ProxyParts>, DrawError> {
 
 fn config(wiring: &Wiring<'_>, https: bool) -> Result<std::collections::BTreeMap<String, String>, DrawError> {
     let port = u16::try_from(wiring.served.service_port())?;
-    let of = |part| Address::new(wiring.names.service(part), port);
+    let of = |component| Address::new(wiring.names.service(component), port);
     let network = wiring.common().network.as_ref();
     let proxy = Proxy {
-        core: of(Part::Core),
-        portal: wiring.common().portal.as_ref().map(|_| of(Part::Portal)),
+        core: of(Component::Core),
+        portal: wiring.common().portal.as_ref().map(|_| of(Component::Portal)),
         internal_tls: wiring.has_tls(),
         https: https.then(|| authority(&wiring.common().external_url).to_owned()),
         families: network
@@ -92,7 +92,7 @@ fn service(wiring: &Wiring<'_>, name: &str, asked: &ProxyService, https: bool) -
     let balanced = asked.kind == ServiceType::LoadBalancer;
     let spec = json!({
         "type": asked.kind,
-        "selector": wiring.names.selector(Part::Proxy),
+        "selector": wiring.names.selector(Component::Proxy),
         "ports": ports,
         "loadBalancerClass": asked.load_balancer_class.as_ref().filter(|_| balanced),
         "loadBalancerSourceRanges": Some(&asked.load_balancer_source_ranges).filter(|all| balanced && !all.is_empty()),
@@ -128,7 +128,7 @@ fn deployment(
     if let Some(certificate) = certificate {
         pod = pod.with(secret("certificate", certificate, &[]), SSL_DIR);
     }
-    let spec = deployment_spec(wiring.names.selector(Part::Proxy), &component, pod)?;
+    let spec = deployment_spec(wiring.names.selector(Component::Proxy), &component, pod)?;
     Ok(Deployment { metadata: metadata(&wiring.names, name.to_owned()), spec: Some(spec), status: None })
 }
 

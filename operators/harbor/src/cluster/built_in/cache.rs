@@ -40,7 +40,7 @@ pub fn cache(site: &Site<'_>, plan: &mut Plan) -> Result<Part<RedisHost>, DrawEr
     let volume = claim::plan(site, &name, &given.volume, "1Gi", &[], plan)?;
     let server = Server {
         name: name.clone(),
-        part: "redis",
+        component: Component::Cache,
         image,
         command: Some(["/bin/sh", "-c", START].map(str::to_owned).into()),
         env: vec![secret_env("PASSWORD", &name, KEY)],

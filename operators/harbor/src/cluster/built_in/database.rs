@@ -52,7 +52,7 @@ pub fn database(site: &Site<'_>, plan: &mut Plan) -> Result<Part<HarborDatabase>
     let check = json!({"exec": {"command": ["/docker-healthcheck.sh"]}});
     let server = Server {
         name: own.clone(),
-        part: "database",
+        component: Component::Database,
         image,
         command: None,
         env: vec![

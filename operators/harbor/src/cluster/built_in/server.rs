@@ -10,6 +10,7 @@ use windlass::{DrawError, Plan, Planned};
 use windlass_runtime::json::typed;
 
 use crate::api::embedded::Embedded;
+use crate::catalogue::Component;
 use crate::cluster::{Image, Site};
 use crate::workload::{at_field, policy};
 
@@ -20,15 +21,15 @@ const USER: i64 = 999;
 pub(super) struct Server<'s> {
     /// What its objects are called.
     pub(super) name: String,
-    /// What it is, in labels: `database`.
-    pub(super) part: &'static str,
+    /// The component that it is, for labels.
+    pub(super) component: Component,
     /// What it runs.
     pub(super) image: Image,
     /// Its command, where that is not the image's.
     pub(super) command: Option<Vec<String>>,
     /// Its environment.
     pub(super) env: Vec<Value>,
-    /// Its port, which has the name of the part.
+    /// Its port, which has the name of the component.
     pub(super) port: u16,
     /// Where the volume is.
     pub(super) data: &'static str,
@@ -68,13 +69,14 @@ impl Server<'_> {
         before: &[Planned],
         plan: &mut Plan,
     ) -> Result<Vec<Planned>, DrawError> {
+        let component = self.component.as_str();
         let selector = BTreeMap::from([
-            (format!("{}.goharbor.io/name", self.part), self.name.clone()),
-            (format!("{}.goharbor.io/namespace", self.part), site.names.namespace().to_owned()),
+            (format!("{component}.goharbor.io/name"), self.name.clone()),
+            (format!("{component}.goharbor.io/namespace"), site.names.namespace().to_owned()),
         ]);
         self.policies(site, &selector, plan);
         let headless = name([&*self.name, "headless"], naming::LABEL);
-        let port = json!({"name": self.part, "port": self.port, "targetPort": self.part, "protocol": "TCP"});
+        let port = json!({"name": component, "port": self.port, "targetPort": component, "protocol": "TCP"});
         let service = |name: &str, more: Value| -> Result<Service, DrawError> {
             let mut spec = json!({"selector": selector, "ports": [port]});
             if let (Some(spec), Value::Object(more)) = (spec.as_object_mut(), more) {
@@ -134,13 +136,14 @@ impl Server<'_> {
             mounts.push(json!({"name": "file", "mountPath": path, "subPath": name, "readOnly": true}));
             volumes.push(json!({"name": "file", "configMap": {"name": config_map}}));
         }
+        let component = self.component.as_str();
         let container = json!({
-            "name": self.part,
+            "name": component,
             "image": self.image.reference,
             "imagePullPolicy": self.image.policy,
             "command": self.command,
             "env": self.env,
-            "ports": [{"name": self.part, "containerPort": self.port}],
+            "ports": [{"name": component, "containerPort": self.port}],
             "volumeMounts": mounts,
             "startupProbe": probe(&self.lives, self.patience),
             "livenessProbe": probe(&self.lives, 3),

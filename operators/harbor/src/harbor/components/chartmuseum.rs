@@ -16,7 +16,6 @@ use crate::catalogue::Component;
 
 use super::Wiring;
 use crate::harbor::credentials::Credential;
-use crate::harbor::names::Part;
 
 impl Wiring<'_> {
     /// ChartMuseum.
@@ -49,7 +48,7 @@ impl Wiring<'_> {
             }),
             network: common.network.clone(),
             server: Some(ChartMuseumServer {
-                tls: self.tls(Part::ChartMuseum),
+                tls: self.tls(Component::ChartMuseum),
                 ..ChartMuseumServer::default()
             }),
         };

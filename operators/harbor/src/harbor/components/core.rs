@@ -12,7 +12,6 @@ use crate::catalogue::Component;
 
 use super::Wiring;
 use crate::harbor::credentials::Credential;
-use crate::harbor::names::Part;
 
 impl Wiring<'_> {
     /// Core.
@@ -57,45 +56,45 @@ impl Wiring<'_> {
 
     /// The URL of Core's tokens.
     pub(super) fn token_service(&self) -> String {
-        format!("{}/service/token", self.url(Part::Core))
+        format!("{}/service/token", self.url(Component::Core))
     }
 
     /// Core's URL, with its port.
     pub(super) fn core_url(&self) -> String {
-        self.names.url_with_port(Part::Core, self.served)
+        self.names.url_with_port(Component::Core, self.served)
     }
 
     fn neighbours(&self) -> CoreComponents {
         let common = self.common();
         CoreComponents {
             chart_repository: common.chartmuseum.as_ref().map(|charts| CoreChartRepository {
-                url: self.url(Part::ChartMuseum),
+                url: self.url(Component::ChartMuseum),
                 absolute_url: charts.absolute_url,
                 cache_driver: ChartCacheDriver::Redis,
             }),
             job_service: CoreJobService {
-                url: self.url(Part::JobService),
+                url: self.url(Component::JobService),
                 secret_ref: self.credential(Credential::JobServiceSecret),
             },
             notary_server: common
                 .notary
                 .as_ref()
-                .map(|_| CoreNotaryServer { url: self.url(Part::NotaryServer) }),
-            portal: CorePortal { url: self.url(Part::Portal) },
+                .map(|_| CoreNotaryServer { url: self.url(Component::NotaryServer) }),
+            portal: CorePortal { url: self.url(Component::Portal) },
             registry: CoreRegistry {
-                url: self.url(Part::Registry),
-                controller_url: self.url(Part::RegistryController),
+                url: self.url(Component::Registry),
+                controller_url: self.url(Component::RegistryController),
                 storage_provider_name: Some(self.store.name().to_owned()),
                 sync: false,
                 credentials: self.registry_credentials(),
                 redis: Some(self.redis(database::REGISTRY)),
             },
-            tls: self.tls(Part::Core),
+            tls: self.tls(Component::Core),
             token_service: CoreTokenService { url: self.token_service(), certificate_ref: self.token_key() },
-            trivy: common
-                .trivy
-                .as_ref()
-                .map(|_| CoreTrivy { url: self.url(Part::Trivy), adapter_url: self.url(Part::Trivy) }),
+            trivy: common.trivy.as_ref().map(|_| CoreTrivy {
+                url: self.url(Component::Trivy),
+                adapter_url: self.url(Component::Trivy),
+            }),
         }
     }
 

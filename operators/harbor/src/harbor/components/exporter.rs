@@ -4,7 +4,6 @@ use crate::api::exporter::{Exporter, ExporterCore, ExporterJobService, ExporterL
 use crate::catalogue::Component;
 
 use super::Wiring;
-use crate::harbor::names::Part;
 
 impl Wiring<'_> {
     /// The exporter.
@@ -23,7 +22,7 @@ impl Wiring<'_> {
             jobservice: Some(ExporterJobService { redis_pool: Some(self.queue(Some(queue))) }),
             log: Some(ExporterLog { level: common.log_level.exporter() }),
             network: common.network.clone(),
-            tls: self.tls(Part::Exporter),
+            tls: self.tls(Component::Exporter),
         };
         Exporter { metadata: self.metadata(), spec, status: None }
     }

@@ -13,7 +13,6 @@ use crate::catalogue::Component;
 
 use super::Wiring;
 use crate::harbor::credentials::Credential;
-use crate::harbor::names::Part;
 
 /// The age at which logs of jobs are deleted: in days, which is all that the job service counts.
 const LOGS_KEPT: Duration = Duration::from_hours(14 * 24);
@@ -42,15 +41,15 @@ impl Wiring<'_> {
             network: common.network.clone(),
             proxy: common.proxy_of("jobservice").cloned(),
             registry: JobServiceRegistry {
-                url: self.url(Part::Registry),
-                controller_url: self.names.url_with_port(Part::RegistryController, self.served),
+                url: self.url(Component::Registry),
+                controller_url: self.names.url_with_port(Component::RegistryController, self.served),
                 credentials: self.registry_credentials(),
             },
             storage: exports.map(|claim| JobServiceStorage {
                 // A directory in this claim has never been looked at.
                 scan_data_exports: Volume { volume_source: Embedded::claim(&claim.source()), prefix: None },
             }),
-            tls: self.tls(Part::JobService),
+            tls: self.tls(Component::JobService),
             token_service: JobServiceTokenService { url: self.token_service() },
             trace: common.trace.clone(),
             worker_pool: WorkerPool {

@@ -19,7 +19,7 @@ use crate::catalogue::{Component, Release};
 use crate::settings::HarborSettings;
 
 use super::credentials::{Credential, REGISTRY_USER};
-use super::names::{Names, Part, metadata};
+use super::names::{Names, metadata};
 use super::token;
 
 mod chartmuseum;
@@ -77,14 +77,14 @@ impl<'a> Wiring<'a> {
         &self.harbor.spec.common
     }
 
-    /// The URL of a part.
-    fn url(&self, part: Part) -> String {
-        self.names.url(part, self.served)
+    /// The URL of a component.
+    fn url(&self, component: Component) -> String {
+        self.names.url(component, self.served)
     }
 
-    /// The certificate of a part, where components speak TLS.
-    fn tls(&self, part: Part) -> Option<Tls> {
-        (self.served == Served::Https).then(|| Tls::of(self.names.certificate(part)))
+    /// The certificate of a component, where components speak TLS.
+    fn tls(&self, component: Component) -> Option<Tls> {
+        (self.served == Served::Https).then(|| Tls::of(self.names.certificate(component)))
     }
 
     /// One of Redis' databases.

@@ -11,7 +11,6 @@ use crate::catalogue::Component;
 
 use super::Wiring;
 use crate::harbor::credentials::Credential;
-use crate::harbor::names::Part;
 
 /// The port of the signer.
 const SIGNER_PORT: i64 = 7899;
@@ -55,10 +54,10 @@ impl Wiring<'_> {
             logging: Some(self.notary_log()),
             network: common.network.clone(),
             storage: Some(NotaryStorage { postgres: self.database.connection(Database::NotaryServer) }),
-            tls: self.tls(Part::NotaryServer),
+            tls: self.tls(Component::NotaryServer),
             trust_service: TrustService {
                 remote: Some(RemoteTrustService {
-                    host: self.names.service(Part::NotarySigner),
+                    host: self.names.service(Component::NotarySigner),
                     port: SIGNER_PORT,
                     key_algorithm: KeyAlgorithm::Ecdsa,
                     certificate_ref: Some(self.notary_server_certificate()),

@@ -4,7 +4,6 @@ use crate::api::{Portal, PortalSpec};
 use crate::catalogue::Component;
 
 use super::Wiring;
-use crate::harbor::names::Part;
 
 /// How many connections one worker serves at the same time.
 const CONNECTIONS: i32 = 1024;
@@ -17,7 +16,7 @@ impl Wiring<'_> {
             component: self.component(given, Component::Portal),
             max_connections: CONNECTIONS,
             network: self.common().network.clone(),
-            tls: self.tls(Part::Portal),
+            tls: self.tls(Component::Portal),
         };
         Portal { metadata: self.metadata_behind_ingress(), spec, status: None }
     }

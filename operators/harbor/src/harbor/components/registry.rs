@@ -18,7 +18,6 @@ use crate::catalogue::Component;
 
 use super::Wiring;
 use crate::harbor::credentials::Credential;
-use crate::harbor::names::Part;
 
 /// What is said to who has no password.
 const REALM: &str = "harbor-registry-basic-realm";
@@ -53,7 +52,7 @@ impl Wiring<'_> {
                 relative_urls: registry.relative_urls,
                 secret_ref: Some(self.credential(Credential::RegistryHttp)),
                 debug,
-                tls: self.tls(Part::Registry),
+                tls: self.tls(Component::Registry),
                 ..RegistryHttp::default()
             }),
             log: RegistryLog { level: common.log_level.registry(), ..RegistryLog::default() },
@@ -114,7 +113,7 @@ impl Wiring<'_> {
             },
             log: Some(RegistryControllerLog { level: common.log_level }),
             network: common.network.clone(),
-            tls: self.tls(Part::RegistryController),
+            tls: self.tls(Component::RegistryController),
         };
         RegistryController { metadata: self.metadata(), spec, status: None }
     }

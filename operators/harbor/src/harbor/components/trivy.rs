@@ -13,7 +13,6 @@ use crate::api::trivy::{Trivy, TrivyLog, TrivyRedis, TrivyServer, TrivySpec, Tri
 use crate::catalogue::Component;
 
 use super::{Wiring, metadata};
-use crate::harbor::names::Part;
 
 impl Wiring<'_> {
     /// Trivy.
@@ -39,7 +38,7 @@ impl Wiring<'_> {
             }),
             server: TrivyServer {
                 token_service_certificate_authority_refs: self.public_certificate().into_iter().collect(),
-                tls: self.tls(Part::Trivy),
+                tls: self.tls(Component::Trivy),
                 ..TrivyServer::default()
             },
             storage: TrivyVolumes {
