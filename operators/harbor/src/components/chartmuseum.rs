@@ -37,17 +37,11 @@ impl Deployed for ChartMuseum {
         let input = input(spec, making.release, storage, sources, &mut trust)?;
         let rendered = file::render(&input);
         let port = served.scheme();
-        let container = Container {
-            name: "chartmuseum",
-            image: making.image.clone(),
-            command: None,
-            args: None,
-            env: rendered.env.clone(),
-            env_from: Vec::new(),
-            ports: vec![(port, served.container_port())],
-            mounts: vec![mount("configuration", file::CONFIG_DIR)],
-            probes: Probes::of(Check::Http { path: "/health", port, served }),
-        };
+        let probes = Probes::of(Check::Http { path: "/health", port, served });
+        let container = Container::new("chartmuseum", &making.image, probes)
+            .env(rendered.env.clone())
+            .port(port, served.container_port())
+            .mount(mount("configuration", file::CONFIG_DIR));
         let mut pod = Pod::of(container, &spec.component);
         pod.volumes.push(config_map("configuration", site.name()));
         for (volume, mount) in volumes {

@@ -40,24 +40,14 @@ impl Deployed for Core {
         let (port, check) =
             (served.scheme(), Check::Http { path: "/api/v2.0/ping", port: served.scheme(), served });
         let metrics = input.metrics.as_ref().map(|metrics| i32::from(metrics.port));
-        let container = Container {
-            name: "core",
-            image: making.image.clone(),
-            command: None,
-            args: None,
-            env: rendered.env.clone(),
-            env_from: Vec::new(),
-            ports: [Some((port, served.container_port())), metrics.map(|port| ("metrics", port))]
-                .into_iter()
-                .flatten()
-                .collect(),
-            mounts: vec![
-                mount_part("configuration", file::CONFIG_PATH, Some(file::CONFIG_KEY)),
-                mount_part("encryption", file::KEY_PATH, Some("key")),
-                mount_part("token-service-private-key", file::TOKEN_KEY_PATH, Some("tls.key")),
-            ],
-            probes: Probes { patience: MIGRATION, ..Probes::of(check) },
-        };
+        let probes = Probes { patience: MIGRATION, ..Probes::of(check) };
+        let container = Container::new("core", &making.image, probes)
+            .env(rendered.env.clone())
+            .port(port, served.container_port())
+            .port_if("metrics", metrics)
+            .mount(mount_part("configuration", file::CONFIG_PATH, Some(file::CONFIG_KEY)))
+            .mount(mount_part("encryption", file::KEY_PATH, Some("key")))
+            .mount(mount_part("token-service-private-key", file::TOKEN_KEY_PATH, Some("tls.key")));
         let mut pod = Pod::of(container, &spec.component).with(empty("psc"), "/etc/core/token");
         pod.grace = 120;
         let (key, token) =

@@ -26,18 +26,11 @@ impl Deployed for Exporter {
         let mut trust = Trust::default();
         let input = input(spec, making.release, site, sources, &mut trust)?;
         let rendered = file::render(&input, making.release, site.name());
-        let container = Container {
-            name: "exporter",
-            image: making.image.clone(),
-            command: None,
-            args: None,
-            env: rendered.env.clone(),
-            env_from: Vec::new(),
-            ports: vec![("metrics", spec.port)],
-            mounts: Vec::new(),
-            // Its own port is plain, whatever Core's is.
-            probes: Probes::of(Check::Http { path: "/", port: "metrics", served: Served::Http }),
-        };
+        // Its own port is plain, whatever Core's is.
+        let probes = Probes::of(Check::Http { path: "/", port: "metrics", served: Served::Http });
+        let container = Container::new("exporter", &making.image, probes)
+            .env(rendered.env.clone())
+            .port("metrics", spec.port);
         let mut pod = Pod::of(container, &spec.component);
         if let Some(name) = certificate(sources, "spec.tls", spec.tls.as_ref())? {
             pod = pod.with(secret("internal-certificates", name, &[]), file::SSL_DIR);

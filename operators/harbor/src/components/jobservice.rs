@@ -35,20 +35,12 @@ impl Deployed for JobService {
         let rendered = file::render(&input, making.release, site.name());
         let port = served.scheme();
         let metrics = input.metrics.as_ref().map(|metrics| i32::from(metrics.port));
-        let container = Container {
-            name: "jobservice",
-            image: making.image.clone(),
-            command: None,
-            args: None,
-            env: rendered.env.clone(),
-            env_from: Vec::new(),
-            ports: [Some((port, served.container_port())), metrics.map(|port| ("metrics", port))]
-                .into_iter()
-                .flatten()
-                .collect(),
-            mounts: vec![mount("configuration", file::CONFIG_DIR)],
-            probes: Probes::of(Check::Http { path: "/api/v1/stats", port, served }),
-        };
+        let probes = Probes::of(Check::Http { path: "/api/v1/stats", port, served });
+        let container = Container::new("jobservice", &making.image, probes)
+            .env(rendered.env.clone())
+            .port(port, served.container_port())
+            .port_if("metrics", metrics)
+            .mount(mount("configuration", file::CONFIG_DIR));
         let mut pod = Pod::of(container, &spec.component).with(empty("logs"), "/var/log/jobs");
         pod.grace = 120;
         pod.volumes.push(config_map("configuration", site.name()));

@@ -28,17 +28,12 @@ impl Deployed for NotaryServer {
         let served = Served::with(spec.tls.as_ref());
         let input = input(spec, sources)?;
         let rendered = file::render_server(&input, site.name());
-        let container = Container {
-            name: "notaryserver",
-            image: making.image.clone(),
-            command: Some(vec!["/bin/sh".to_owned(), "-c".to_owned()]),
-            args: Some(vec![file::server_command(input.storage.migrate)]),
-            env: rendered.env.clone(),
-            env_from: Vec::new(),
-            ports: vec![("api", PORT)],
-            mounts: vec![mount("configuration", file::SERVER_CONFIG_DIR)],
-            probes: Probes::of(Check::Tcp { port: "api" }),
-        };
+        let probes = Probes::of(Check::Tcp { port: "api" });
+        let container = Container::new("notaryserver", &making.image, probes)
+            .shell(file::server_command(input.storage.migrate))
+            .env(rendered.env.clone())
+            .port("api", PORT)
+            .mount(mount("configuration", file::SERVER_CONFIG_DIR));
         let mut pod = Pod::of(container, &spec.component);
         pod.volumes.push(config_map("configuration", site.name()));
         if let Some(name) = certificate(sources, "spec.tls", spec.tls.as_ref())? {

@@ -34,21 +34,18 @@ impl Deployed for NotarySigner {
         let aliases = &spec.storage.aliases_ref;
         sources.files("spec.storage.aliasesRef", aliases, &[]);
         let keys = SecretEnvSource { name: aliases.clone(), optional: None };
-        let container = Container {
-            name: "notarysigner",
-            image: making.image.clone(),
-            command: Some(vec!["/bin/sh".to_owned(), "-c".to_owned()]),
-            args: Some(vec![file::signer_command(input.storage.migrate)]),
-            env: rendered.env.clone(),
-            env_from: vec![EnvFromSource {
-                prefix: Some(file::SIGNER_ALIAS_PREFIX.to_owned()),
-                secret_ref: Some(keys),
-                ..EnvFromSource::default()
-            }],
-            ports: vec![("api", PORT)],
-            mounts: vec![mount("configuration", file::SIGNER_CONFIG_DIR)],
-            probes: Probes::of(Check::Tcp { port: "api" }),
+        let keys = EnvFromSource {
+            prefix: Some(file::SIGNER_ALIAS_PREFIX.to_owned()),
+            secret_ref: Some(keys),
+            ..EnvFromSource::default()
         };
+        let probes = Probes::of(Check::Tcp { port: "api" });
+        let container = Container::new("notarysigner", &making.image, probes)
+            .shell(file::signer_command(input.storage.migrate))
+            .env(rendered.env.clone())
+            .env_from(keys)
+            .port("api", PORT)
+            .mount(mount("configuration", file::SIGNER_CONFIG_DIR));
         let certificate = &spec.authentication.certificate_ref;
         sources.files("spec.authentatication.certificateRef", certificate, &CERTIFICATE);
         let mut pod = Pod::of(container, &spec.component)

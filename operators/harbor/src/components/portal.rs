@@ -30,17 +30,10 @@ impl Deployed for Portal {
             }),
         };
         let port = served.scheme();
-        let container = Container {
-            name: "portal",
-            image: making.image.clone(),
-            command: None,
-            args: None,
-            env: Vec::new(),
-            env_from: Vec::new(),
-            ports: vec![(port, served.container_port())],
-            mounts: vec![mount_part("configuration", CONFIG_PATH, Some(CONFIG_KEY))],
-            probes: Probes::of(Check::Http { path: "/", port, served }),
-        };
+        let probes = Probes::of(Check::Http { path: "/", port, served });
+        let container = Container::new("portal", &making.image, probes)
+            .port(port, served.container_port())
+            .mount(mount_part("configuration", CONFIG_PATH, Some(CONFIG_KEY)));
         let mut pod = Pod::of(container, &spec.component);
         pod.volumes.push(config_map("configuration", site.name()));
         if let Some(name) = certificate(sources, "spec.tls", spec.tls.as_ref())? {

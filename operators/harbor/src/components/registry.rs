@@ -47,17 +47,13 @@ impl Deployed for Registry {
         let input = input(spec, making.release, &stored, sources, &mut trust)?;
         let rendered = file::render(&input, making.release, site.name());
         let debug = input.http.debug.as_ref().map(|debug| i32::from(debug.port));
-        let container = Container {
-            name: "registry",
-            image: making.image.clone(),
-            command: None,
-            args: Some(vec!["serve".to_owned(), format!("{}/{}", file::CONFIG_DIR, file::CONFIG_KEY)]),
-            env: rendered.env.clone(),
-            env_from: Vec::new(),
-            ports: [Some(("api", PORT)), debug.map(|port| ("metrics", port))].into_iter().flatten().collect(),
-            mounts: vec![mount("registry-config", file::CONFIG_DIR)],
-            probes: Probes::of(Check::Http { path: "/", port: "api", served }),
-        };
+        let probes = Probes::of(Check::Http { path: "/", port: "api", served });
+        let container = Container::new("registry", &making.image, probes)
+            .args(["serve".to_owned(), format!("{}/{}", file::CONFIG_DIR, file::CONFIG_KEY)])
+            .env(rendered.env.clone())
+            .port("api", PORT)
+            .port_if("metrics", debug)
+            .mount(mount("registry-config", file::CONFIG_DIR));
         let mut pod = Pod::of(container, &spec.component);
         pod.grace = 120;
         pod.volumes.push(configuration(site.name(), &rendered));
@@ -205,17 +201,11 @@ fn beside(
         trust.add(sources, &format!("{own}.tls.certificateRef"), secret_name, "ctl-ca.crt");
     }
     let port = served.scheme();
-    let container = Container {
-        name: RegistryController::CONTROLLER,
-        image,
-        command: None,
-        args: None,
-        env,
-        env_from: Vec::new(),
-        ports: vec![(port, served.container_port())],
-        mounts,
-        probes: Probes::of(Check::Http { path: "/api/health", port, served }),
-    };
+    let probes = Probes::of(Check::Http { path: "/api/health", port, served });
+    let container = Container::new(RegistryController::CONTROLLER, image, probes)
+        .env(env)
+        .port(port, served.container_port())
+        .mounts(mounts);
     pod.containers.push((container, spec.component.clone()));
     let beside = Beside {
         front: service::service(making.site, &name, &[service::Port::served(served)]),

@@ -38,27 +38,18 @@ impl Deployed for Trivy {
         let config = ConfigMapEnvSource { name: site.name().to_owned(), optional: None };
         let own = SecretEnvSource { name: site.name().to_owned(), optional: None };
         let (cache, reports) = (&spec.storage.cache, &spec.storage.reports);
-        let container = Container {
-            name: "trivy",
-            image: making.image.clone(),
-            command: None,
-            args: None,
-            env: rendered.env.clone(),
-            env_from: vec![
-                EnvFromSource { config_map_ref: Some(config), ..EnvFromSource::default() },
-                EnvFromSource { secret_ref: Some(own), ..EnvFromSource::default() },
-            ],
-            ports: vec![(port, served.container_port())],
-            mounts: vec![
-                mount_part("reports", file::REPORTS_DIR, reports.prefix.as_deref()),
-                mount_part("cache", file::CACHE_DIR, cache.prefix.as_deref()),
-            ],
-            probes: Probes {
-                live: check("/probe/healthy"),
-                ready: check("/probe/ready"),
-                ..Probes::of(check("/probe/healthy"))
-            },
+        let probes = Probes {
+            live: check("/probe/healthy"),
+            ready: check("/probe/ready"),
+            ..Probes::of(check("/probe/healthy"))
         };
+        let container = Container::new("trivy", &making.image, probes)
+            .env(rendered.env.clone())
+            .env_from(EnvFromSource { config_map_ref: Some(config), ..EnvFromSource::default() })
+            .env_from(EnvFromSource { secret_ref: Some(own), ..EnvFromSource::default() })
+            .port(port, served.container_port())
+            .mount(mount_part("reports", file::REPORTS_DIR, reports.prefix.as_deref()))
+            .mount(mount_part("cache", file::CACHE_DIR, cache.prefix.as_deref()));
         let mut pod = Pod::of(container, &spec.component);
         for (name, volume) in [("reports", reports), ("cache", cache)] {
             let field = format!("spec.storage.{name}.volumeSource");

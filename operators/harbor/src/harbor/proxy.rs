@@ -109,20 +109,12 @@ fn deployment(
     certificate: Option<&str>,
 ) -> Result<Deployment, DrawError> {
     let component = wiring.component(Some(&asked.proxy), Component::Proxy);
-    let mut ports = vec![("http", 8080)];
-    ports.extend(certificate.map(|_| ("https", 8443)));
-    let container = Container {
-        name: "proxy",
-        image: component.image.clone().unwrap_or_default(),
-        command: None,
-        args: None,
-        env: Vec::new(),
-        env_from: Vec::new(),
-        ports,
-        mounts: vec![mount_part("configuration", CONFIG_PATH, Some(CONFIG_KEY))],
-        // Not a page: that would be the portal's, and an nginx is not to be killed because the portal is down.
-        probes: Probes::of(Check::Tcp { port: if certificate.is_some() { "https" } else { "http" } }),
-    };
+    // Not a page: that would be the portal's, and an nginx is not to be killed because the portal is down.
+    let probes = Probes::of(Check::Tcp { port: if certificate.is_some() { "https" } else { "http" } });
+    let container = Container::new("proxy", component.image.clone().unwrap_or_default(), probes)
+        .port("http", 8080)
+        .port_if("https", certificate.map(|_| 8443))
+        .mount(mount_part("configuration", CONFIG_PATH, Some(CONFIG_KEY)));
     let mut pod = Pod::of(container, &component);
     pod.volumes.push(config_map("configuration", name));
     if let Some(certificate) = certificate {

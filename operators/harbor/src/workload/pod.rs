@@ -18,27 +18,20 @@ pub const USER: i64 = 10_000;
 /// How long a pod that goes still serves, while others learn that it does.
 const LAST_CALL: &str = "5";
 
-/// A container of a component.
+/// A container of a component. Whatever is not set is as its image has it.
 #[derive(Clone, Debug)]
 pub struct Container {
-    /// Its name.
-    pub name: &'static str,
-    /// Its image.
-    pub image: String,
-    /// What it runs, where that is not what the image says.
-    pub command: Option<Vec<String>>,
-    /// Arguments of it.
-    pub args: Option<Vec<String>>,
+    name: &'static str,
+    image: String,
+    command: Option<Vec<String>>,
+    args: Option<Vec<String>>,
     /// Its environment.
     pub env: Vec<Env>,
-    /// Whole ConfigMaps and Secrets that come into its environment.
-    pub env_from: Vec<EnvFromSource>,
-    /// Its ports, by name.
-    pub ports: Vec<(&'static str, i32)>,
-    /// What is mounted where.
+    env_from: Vec<EnvFromSource>,
+    ports: Vec<(&'static str, i32)>,
+    /// Its mounts.
     pub mounts: Vec<VolumeMount>,
-    /// How it is probed.
-    pub probes: Probes,
+    probes: Probes,
 }
 
 /// What runs.
@@ -143,6 +136,76 @@ impl Pod {
 }
 
 impl Container {
+    /// A container with a name, an image and probes.
+    pub fn new(name: &'static str, image: impl Into<String>, probes: Probes) -> Self {
+        Self {
+            name,
+            image: image.into(),
+            command: None,
+            args: None,
+            env: Vec::new(),
+            env_from: Vec::new(),
+            ports: Vec::new(),
+            mounts: Vec::new(),
+            probes,
+        }
+    }
+
+    /// Runs a command of the shell instead of the image's entry point.
+    #[must_use]
+    pub fn shell(mut self, command: String) -> Self {
+        self.command = Some(vec!["/bin/sh".to_owned(), "-c".to_owned()]);
+        self.args = Some(vec![command]);
+        self
+    }
+
+    /// Sets the arguments of the command.
+    #[must_use]
+    pub fn args<const N: usize>(mut self, args: [String; N]) -> Self {
+        self.args = Some(args.into());
+        self
+    }
+
+    /// Adds variables to the environment.
+    #[must_use]
+    pub fn env(mut self, env: impl IntoIterator<Item = Env>) -> Self {
+        self.env.extend(env);
+        self
+    }
+
+    /// Adds a whole ConfigMap or Secret to the environment.
+    #[must_use]
+    pub fn env_from(mut self, source: EnvFromSource) -> Self {
+        self.env_from.push(source);
+        self
+    }
+
+    /// Adds a port, by name.
+    #[must_use]
+    pub fn port(self, name: &'static str, port: i32) -> Self {
+        self.port_if(name, Some(port))
+    }
+
+    /// Adds a port, by name, if there is one.
+    #[must_use]
+    pub fn port_if(mut self, name: &'static str, port: Option<i32>) -> Self {
+        self.ports.extend(port.map(|port| (name, port)));
+        self
+    }
+
+    /// Mounts a volume, or a part of it.
+    #[must_use]
+    pub fn mount(self, mount: VolumeMount) -> Self {
+        self.mounts([mount])
+    }
+
+    /// Mounts volumes, or parts of them.
+    #[must_use]
+    pub fn mounts(mut self, mounts: impl IntoIterator<Item = VolumeMount>) -> Self {
+        self.mounts.extend(mounts);
+        self
+    }
+
     fn spec(self, spec: &ComponentSpec) -> Result<KubeContainer, DrawError> {
         let mut env: Vec<EnvVar> = self.env.into_iter().map(EnvVar::from).collect();
         for extra in typed("spec.extraEnv", &spec.extra_env)? {
