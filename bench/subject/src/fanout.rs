@@ -9,7 +9,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServiceAccount};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use windlass::{Blueprint, DrawError, Kinds, Plan, PlanMetrics, Resolved, Seen, Unified};
+use windlass::{
+    Blueprint, Controls, Deletion, Kinds, Needs, Plan, PlanController, PlanError, PlanMetrics, PlanState,
+};
 use windlass_runtime::events::{Recorder, RecorderOptions};
 use windlass_runtime::manager::Stage;
 
@@ -20,13 +22,16 @@ use crate::wire::say;
 
 /// An account, a configuration, a secret, a service, and a deployment that rolls when the configuration changes.
 #[derive(Clone, Copy)]
-struct Fanout {
-    finalizer: bool,
-}
+struct Fanout<const FINALIZER: bool>;
 
-impl Blueprint for Fanout {
+const NAME: &str = "bench";
+
+impl<const FINALIZER: bool> Controls for Fanout<FINALIZER> {
     type Owner = Widget;
-    const NAME: &'static str = "bench";
+    const NAME: &'static str = NAME;
+    // The rights are the same with and without a finalizer, so that both runs ask the server for the same.
+    const DELETION: Deletion<Widget> =
+        if FINALIZER { Deletion::Ordered } else { Deletion::OrderedWhen(|_| false) };
 
     fn kinds(&self, kinds: &mut Kinds) {
         kinds
@@ -37,7 +42,14 @@ impl Blueprint for Fanout {
             .owns::<Deployment>();
     }
 
-    fn draw(&self, widget: &Widget, _: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
+    fn status(&self, _: &Widget, state: &PlanState<'_>) -> Option<Value> {
+        let ready = state.is_ready();
+        Some(json!({"ready": ready, "phase": if ready { "Ready" } else { "Pending" }}))
+    }
+}
+
+impl<const FINALIZER: bool> Blueprint for Fanout<FINALIZER> {
+    fn draw(&self, widget: &Widget, _: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
         plan.add(account(widget)?);
         let config = plan.add(config(widget)?);
         plan.add(secret(widget)?);
@@ -45,22 +57,13 @@ impl Blueprint for Fanout {
         plan.add(deployment(widget)?).after([config]);
         Ok(())
     }
-
-    fn ordered_deletion(&self, _: &Widget) -> bool {
-        self.finalizer
-    }
-
-    fn status(&self, _: &Widget, seen: &Seen<'_>) -> Option<Value> {
-        let ready = seen.is_ready();
-        Some(json!({"ready": ready, "phase": if ready { "Ready" } else { "Pending" }}))
-    }
 }
 
-fn account(widget: &Widget) -> Result<ServiceAccount, DrawError> {
+fn account(widget: &Widget) -> Result<ServiceAccount, PlanError> {
     Ok(serde_json::from_value(json!({"metadata": metadata(widget)}))?)
 }
 
-fn config(widget: &Widget) -> Result<ConfigMap, DrawError> {
+fn config(widget: &Widget) -> Result<ConfigMap, PlanError> {
     // The prefix keeps a Widget's own keys apart from color and size.
     let own = widget.spec.config.iter().map(|(key, value)| (format!("config.{key}"), value.clone()));
     let mut data: BTreeMap<String, String> = own.collect();
@@ -69,19 +72,19 @@ fn config(widget: &Widget) -> Result<ConfigMap, DrawError> {
     Ok(serde_json::from_value(json!({"metadata": metadata(widget), "data": data}))?)
 }
 
-fn secret(widget: &Widget) -> Result<Secret, DrawError> {
+fn secret(widget: &Widget) -> Result<Secret, PlanError> {
     let token = hex(&Sha256::digest(widget.spec.notes.as_bytes())[..16]);
     Ok(serde_json::from_value(json!({"metadata": metadata(widget), "stringData": {"token": token}}))?)
 }
 
-fn service(widget: &Widget) -> Result<Service, DrawError> {
+fn service(widget: &Widget) -> Result<Service, PlanError> {
     Ok(serde_json::from_value(json!({
         "metadata": metadata(widget),
         "spec": {"selector": labels(widget), "ports": [{"port": 80, "protocol": "TCP", "targetPort": 8080}]},
     }))?)
 }
 
-fn deployment(widget: &Widget) -> Result<Deployment, DrawError> {
+fn deployment(widget: &Widget) -> Result<Deployment, PlanError> {
     let (name, spec) = (widget.name_any(), &widget.spec);
     Ok(serde_json::from_value(json!({
         "metadata": metadata(widget),
@@ -118,14 +121,19 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
+fn controller<B: Blueprint>(blueprint: B, common: &Common, metrics: &PlanMetrics) -> PlanController<B> {
+    PlanController::of(blueprint).workers(common.workers).metrics(metrics)
+}
+
 pub(crate) async fn run(common: &Common, args: &FanoutArgs) -> Result<()> {
     let mut program = Program::new(common).await?;
-    let (recorder, publisher) = Recorder::new(&program.client, RecorderOptions::new(Fanout::NAME))?;
+    let (recorder, publisher) = Recorder::new(&program.client, RecorderOptions::new(NAME))?;
     let metrics = PlanMetrics::shown_in(program.manager.metrics());
-    let controller = Unified::of(Fanout { finalizer: args.finalizer })
-        .workers(common.workers)
-        .metrics(&metrics)
-        .build(&program.client, &program.cache, &recorder)?;
+    let controller = if args.finalizer {
+        controller(Fanout::<true>, common, &metrics).build(&program.client, &program.cache, &recorder)?
+    } else {
+        controller(Fanout::<false>, common, &metrics).build(&program.client, &program.cache, &recorder)?
+    };
     let follows: Vec<_> = controller.follows().collect();
     program.manager.controller(controller)?;
     program.manager.add(Stage::Everywhere, publisher.into_part())?;
@@ -150,7 +158,7 @@ mod tests {
         let mut widget =
             Widget::new("w", WidgetSpec { size: 1, color: "red".into(), ..WidgetSpec::default() });
         widget.metadata.namespace = Some("n".into());
-        let plan = windlass::preview(&Fanout { finalizer: true }, &widget).unwrap();
+        let plan = windlass::preview(&Fanout::<true>, &widget).unwrap();
         let text = plan.text().to_string();
         assert!(text.starts_with("5 planned"), "{text}");
         assert!(text.contains("ConfigMap w: planned: apply\n│  └─ Deployment w"), "{text}");

@@ -5,33 +5,46 @@ use std::fmt;
 use windlass_runtime::client::{ClientError, Failure};
 use windlass_runtime::controller::{Class, Error};
 
-/// A plan that cannot be drawn. Terminal until the owner or one of its inputs changes.
+/// The reason why a plan cannot be drawn. Terminal until the owner or one of the objects that the plan asked for changes.
 ///
-/// The `?` operator makes one of any error.
-pub struct DrawError(Box<dyn std::error::Error + Send + Sync>);
+/// The `?` operator converts any error into one.
+pub struct PlanError {
+    source: Box<dyn std::error::Error + Send + Sync>,
+    unknown: bool,
+}
 
-impl DrawError {
-    /// A plan that cannot be drawn, and why. Say what is wrong, where, and what to do about it; never a secret.
+impl PlanError {
+    /// An error with a message. Say what is wrong, where, and what to do about it; never a secret.
     pub fn new(message: impl Into<String>) -> Self {
-        Self(message.into().into())
+        Self { source: message.into().into(), unknown: false }
+    }
+
+    /// The plan depends on a fact that is not known yet: the owner waits, and nothing is written.
+    pub fn unknown(why: impl Into<String>) -> Self {
+        Self { source: why.into().into(), unknown: true }
+    }
+
+    /// Whether the plan only waits for a fact that is not known yet.
+    pub fn is_unknown(&self) -> bool {
+        self.unknown
     }
 }
 
-impl<E: std::error::Error + Send + Sync + 'static> From<E> for DrawError {
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for PlanError {
     fn from(error: E) -> Self {
-        Self(Box::new(error))
+        Self { source: Box::new(error), unknown: false }
     }
 }
 
-impl fmt::Display for DrawError {
+impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.source.fmt(f)
     }
 }
 
-impl fmt::Debug for DrawError {
+impl fmt::Debug for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.source.fmt(f)
     }
 }
 
@@ -146,6 +159,11 @@ impl NodeError {
         Self { class: Class::Transient, reason, message: message.into() }
     }
 
+    /// A failure because something else changed meanwhile: tried again at once.
+    pub(crate) fn conflict(message: impl Into<String>) -> Self {
+        Self { class: Class::Conflict, reason: Reason::Conflict, message: message.into() }
+    }
+
     /// Its class.
     pub fn class(&self) -> Class {
         self.class
@@ -177,6 +195,13 @@ impl From<ClientError> for NodeError {
             _ => (Class::Transient, Reason::Unavailable),
         };
         Self { class, reason, message: error.to_string() }
+    }
+}
+
+/// A plan that turns out wrong while a node is visited: in a mutation, a generator or a renewal.
+impl From<PlanError> for NodeError {
+    fn from(error: PlanError) -> Self {
+        Self::terminal(Reason::DrawFailed, error.to_string())
     }
 }
 

@@ -11,48 +11,46 @@
 //! # use schemars::JsonSchema;
 //! # use serde::{Deserialize, Serialize, de::DeserializeOwned};
 //! # use serde_json::{Value, json};
-//! use windlass::{Blueprint, DrawError, Inputs, Kinds, Plan, Resolved};
+//! use windlass::{Blueprint, Controls, Kinds, Needs, Plan, PlanError};
 //! # #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 //! # #[kube(group = "example.com", version = "v1", kind = "Core", namespaced, status = "windlass::Status")]
 //! # #[serde(rename_all = "camelCase")]
 //! # pub struct CoreSpec { image: String, password_ref: String }
-//! # fn object<K: DeserializeOwned>(object: Value) -> Result<K, DrawError> { Ok(serde_json::from_value(object)?) }
+//! # fn object<K: DeserializeOwned>(object: Value) -> Result<K, PlanError> { Ok(serde_json::from_value(object)?) }
 //! # fn named(core: &Core) -> Value { json!({"name": core.name_any()}) }
-//! # fn service(core: &Core) -> Result<Service, DrawError> { object(json!({"metadata": named(core), "spec": {"ports": [{"port": 80}]}})) }
-//! # fn config_map(core: &Core) -> Result<ConfigMap, DrawError> { object(json!({"metadata": named(core), "data": {"app.conf": "x"}})) }
-//! # fn deployment(core: &Core) -> Result<Deployment, DrawError> {
+//! # fn service(core: &Core) -> Result<Service, PlanError> { object(json!({"metadata": named(core), "spec": {"ports": [{"port": 80}]}})) }
+//! # fn config_map(core: &Core) -> Result<ConfigMap, PlanError> { object(json!({"metadata": named(core), "data": {"app.conf": "x"}})) }
+//! # fn deployment(core: &Core) -> Result<Deployment, PlanError> {
 //! #     object(json!({"metadata": named(core), "spec": {"selector": {}, "template": {"spec": {"containers": []}}}}))
 //! # }
-//! # fn key_secret(name: &str, key: String) -> Result<Secret, DrawError> {
+//! # fn key_secret(name: &str, key: String) -> Result<Secret, PlanError> {
 //! #     object(json!({"metadata": {"name": name}, "stringData": {"key": key}}))
 //! # }
 //!
 //! #[derive(Clone)]
 //! struct CoreBlueprint;
 //!
-//! impl Blueprint for CoreBlueprint {
-//!     type Owner = Core; // whose plan it is: a kind made with #[derive(CustomResource)]
-//!     const NAME: &'static str = "core.example.com"; // field manager and label: for ever
+//! impl Controls for CoreBlueprint {
+//!     type Owner = Core; // each Core has a plan; a kind made with #[derive(CustomResource)]
+//!     const NAME: &'static str = "core.example.com"; // field manager and label: never change it
 //!
 //!     fn kinds(&self, kinds: &mut Kinds) {
 //!         // What is watched, and what the operator gets rights for.
 //!         kinds.owns::<Service>().owns::<ConfigMap>().owns::<Secret>().owns::<Deployment>();
 //!         kinds.requires::<Secret>();
 //!     }
+//! }
 //!
-//!     fn inputs(&self, core: &Core, inputs: &mut Inputs) {
-//!         // Somebody else's: waited for by name, and watched.
-//!         inputs.require::<Secret>(&core.spec.password_ref);
-//!     }
-//!
-//!     fn draw(&self, core: &Core, given: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
+//! impl Blueprint for CoreBlueprint {
+//!     fn draw(&self, core: &Core, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
+//!         // Somebody else's Secret: waited for by name, and watched.
+//!         let password = needs.require::<Secret>(&core.spec.password_ref);
 //!         plan.add(service(core)?); // applied, owned, repaired; pruned when it leaves the plan
 //!         let config = plan.add(config_map(core)?);
 //!         let name = format!("{}-key", core.name_any());
 //!         let key = plan.create_once(name.clone(), move |random| {
 //!             key_secret(&name, random.alphanumeric(32)?) // runs once in the life of the Core
 //!         });
-//!         let password = given.get::<Secret>(&core.spec.password_ref);
 //!         // Waits for all three, and rolls when the content of any of them changes.
 //!         plan.add(deployment(core)?).after([config, key, password]);
 //!         Ok(())
@@ -71,10 +69,10 @@
 //! │  └─ Deployment shop: planned: apply, also after Secret shop-key, Secret db
 //! └─ Secret shop-key: planned: generate once
 //! ");
-//! # Ok::<(), DrawError>(())
+//! # Ok::<(), PlanError>(())
 //! ```
 //!
-//! [`Unified::of`]`(CoreBlueprint)` makes it a controller for a [manager](windlass_runtime::manager); `windlass_operator` makes it a
+//! [`PlanController::of`]`(CoreBlueprint)` makes it a controller for a [manager](windlass_runtime::manager); `windlass_operator` makes it a
 //! program with a command line and manifests.
 //!
 //! # What every line of it inherits
@@ -88,8 +86,8 @@
 //! - **Nobody else's object is touched.** A creation succeeds only where nothing of that name exists; a later apply only if it is
 //!   still the object that was read. What is in the way is reported with the remedy
 //!   ([`names::ask::ADOPT`] lets it be taken over, with the fields of its former managers).
-//! - **Nothing is deleted by mistake.** Pruned is only what left a *complete* plan: all inputs there, drawn without error; dependents
-//!   first; never claims and generated objects, unless the plan says so; and not more than half of an owner's objects without a
+//! - **Nothing is deleted by mistake.** Pruned is only what left a *complete* plan: everything that it asked for is known and there, and
+//!   nothing is pending; dependents first; never claims and generated objects, unless the plan says so; and not more than half of an owner's objects without a
 //!   change of its spec.
 //! - **Generated credentials are generated once.** One that is lost is a failure that says what to do, not a reason for another.
 //! - **Waiting is not failing.** The [status](Status) names the node that blocks, why, and for a workload what its pods say. What
@@ -102,15 +100,27 @@
 //!
 //! | verb | meaning |
 //! | --- | --- |
-//! | [`require`](Inputs::require) (an input) | must exist, owned by someone else; its content flows, as a digest, into what comes after it |
 //! | [`add`](Plan::add) | apply and own; repaired when it drifts, pruned when it leaves the plan |
 //! | [`create_once`](Plan::create_once) | generated credentials and keys |
 //! | [`renew`](Plan::renew) | certificates: made, and made anew before they are too old |
-//! | [`pending`](Plan::pending) | a node that cannot be drawn yet keeps its place, and is not pruned |
 //! | [`task`](Plan::task) | a Job that runs to completion once per content |
 //! | [`step`](Plan::step) | an action on the outside world, with its own check |
-//! | [`after`](Planned::after), [`ready_when`](Planned::ready_when), [`mutate`](Planned::mutate), [`when`](Planned::when) | order, readiness, changes, whether at all |
+//! | [`pending`](Plan::pending) | an object that cannot be drawn yet keeps its place, and nothing is pruned |
+//! | [`keep`](Plan::keep) | an object that is left as it is on purpose |
+//! | [`after`](Planned::after), [`behind`](Planned::behind) | order, with or without the flow of content |
+//! | [`ready_when`](Planned::ready_when), [`mutate`](Planned::mutate), [`when`](Planned::when) | readiness, changes, a condition |
 //! | [`conflicts`](Planned::conflicts), [`immutable`](Planned::immutable), [`retain`](Planned::retain), [`delete`](Planned::delete) | policies, per object |
+//!
+//! # Asking is declaring
+//!
+//! | ask | answer |
+//! | --- | --- |
+//! | [`require`](Needs::require), [`require_in`](Needs::require_in), [`require_ready`](Needs::require_ready) | a node that must exist, owned by someone else; its content flows, as a digest, into what comes after it |
+//! | [`read`](Needs::read), [`read_if_there`](Needs::read_if_there) | the values of a ConfigMap or Secret |
+//! | [`object`](Needs::object) | a whole object that must exist |
+//! | [`exists`](Needs::exists) | whether an object exists |
+//! | [`observe`](Needs::observe), [`observed`](Needs::observed) | an object as it is now, absent or unknown |
+//! | [`labelled`](Needs::labelled) | all objects of a kind with a label, in a shape of your choice |
 //!
 //! # What it does not see
 //!
@@ -120,50 +130,48 @@
 //!
 //! # The rooms
 //!
-//! | module | what it is |
+//! Each room uses only those below it.
+//!
+//! | room | contents |
 //! | --- | --- |
-//! | [`names`] | what is written into clusters, and never changes |
-//! | [`naming`] | names of children within the limits of their kinds |
-//! | [`readiness`], [`live`] | whether an object is as it should be, and what is kept of it to tell |
-//! | [`ownership`] | whether every field is still ours |
+//! | `styles` | [`Controls`], [`Blueprint`], the [controller](PlanController), [previews](preview) |
+//! | `owner` | the envelope around every reconcile: class, pause, finalizer, deletion, status, events |
+//! | `apply` | the applier: change detection, adoption, write budget, pruning, teardown |
+//! | `nodes` | one file per kind of node: its verb, its visit, its removal |
+//! | `plan` | [`Plan`], [`Planned`], [`Needs`], and the traits between nodes and applier |
+//! | `needs` | watching and reading objects that a plan does not own |
+//! | [`live`] | what is kept of live objects, [`readiness`], [`ownership`] of fields |
+//! | [`names`] | everything that is written into clusters and never changes; [`naming`] of children |
 
-mod adopt;
-mod blueprint;
-mod content;
-mod desired;
+mod apply;
 mod error;
-mod inputs;
-mod kinds;
 pub mod live;
-mod memory;
 mod metrics;
 pub mod names;
-pub mod naming;
-pub mod ownership;
+mod needs;
+mod nodes;
+mod owner;
 mod plan;
-mod pods;
-mod preview;
-mod prune;
-pub mod readiness;
-mod renewal;
-mod secrecy;
-mod seen;
-mod status;
-mod step;
-mod unified;
+mod styles;
 
-pub use blueprint::{Blueprint, OwnerKind};
-pub use desired::{Desired, Kind};
-pub use error::{DrawError, NodeError, Reason};
-pub use inputs::{Inputs, Resolved};
-pub use kinds::Kinds;
+// Until all operators use the new names.
+pub use error::PlanError as DrawError;
+pub use nodes::{RenewContext as Making, Renewed as Made};
+pub use owner::PlanState as Seen;
+pub use styles::{PlanController as Unified, PlanControllerError as UnifiedError};
+
+pub use apply::Keyring;
+pub use error::{NodeError, PlanError, Reason};
+pub use live::readiness::Readiness;
+pub use live::{Kind, Known, ownership, readiness};
 pub use metrics::PlanMetrics;
-pub use plan::{Conflicts, Immutable, Plan, Planned};
-pub use preview::{Sketch, preview, sketch};
-pub use readiness::Readiness;
-pub use renewal::{Made, Making};
-pub use secrecy::{DigestKey, Random};
-pub use seen::{Seen, Wait};
-pub use status::{Status, condition};
-pub use step::{Step, StepState};
-pub use unified::{Keyring, Unified, UnifiedError};
+pub use names::naming;
+pub use nodes::{Object, RenewContext, Renewed, Step, StepState, Values};
+pub use owner::{PlanState, Status, condition};
+pub use plan::{
+    Conflicts, Desired, DigestKey, Immutable, Kinds, Needs, Plan, Planned, Predecessor, Random, Takeover,
+    Wait,
+};
+pub use styles::{
+    Blueprint, Controls, Deletion, OwnerKind, PlanController, PlanControllerError, Sketch, preview, sketch,
+};

@@ -7,7 +7,7 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::PostParams;
 use serde_json::{Value, json};
-use windlass::Unified;
+use windlass::PlanController;
 use windlass_testenv::{TestEnv, or_not_run};
 
 use kit::Corner;
@@ -31,7 +31,7 @@ async fn an_owner_goes_in_reverse_order_and_a_stuck_step_says_so() -> Result<()>
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "reverse").await?;
     let shops = Shops::default();
     let registrar = shops.registrar.clone();
-    let operator = corner.operate(Unified::of(shops)).await?;
+    let operator = corner.operate(PlanController::of(shops)).await?;
     open_shop(&corner).await?;
     assert_eq!(registrar.shops.lock().len(), 1);
     let claim = corner.object("PersistentVolumeClaim", "one-data").await?;
@@ -83,7 +83,7 @@ async fn an_owner_goes_in_reverse_order_and_a_stuck_step_says_so() -> Result<()>
 #[tokio::test(flavor = "multi_thread")]
 async fn what_leaves_the_plan_is_pruned_and_nothing_else_is_touched() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "pruned").await?;
-    let operator = corner.operate(Unified::of(Shops::default())).await?;
+    let operator = corner.operate(PlanController::of(Shops::default())).await?;
     open_shop(&corner).await?;
     let (mark, mut standing) = (corner.mark()?, corner.standing().await?);
     corner.change("Shop", "one", json!({"spec": {"host": null}})).await?;
@@ -112,7 +112,7 @@ async fn bundle(corner: &Corner, name: &str, items: Vec<Item>) -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_several_that_are_pruned_dependents_go_first() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "chain").await?;
-    let operator = corner.operate(Unified::of(Bundles::default())).await?;
+    let operator = corner.operate(PlanController::of(Bundles::default())).await?;
     let items = vec![
         Item::of(note("stays")),
         Item::of(note("a")),
@@ -144,9 +144,9 @@ async fn of_several_that_are_pruned_dependents_go_first() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_belongs_to_others_stays_whatever_its_labels_say() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "foreign").await?;
-    let blueprint = Bundles { ordered: true, ..Bundles::default() };
-    let operator = corner.operate(Unified::of(blueprint)).await?;
+    let operator = corner.operate(PlanController::of(Bundles::default())).await?;
     bundle(&corner, "one", vec![Item::of(note("a")), Item::of(note("b"))]).await?;
+    corner.change("Bundle", "one", json!({"spec": {"ordered": true}})).await?;
     let owner = corner.object("Bundle", "one").await?;
     let labels = json!({"windlass.dev/controller": "bundle.test.windlass.dev", "windlass.dev/owner": owner["metadata"]["uid"]});
     let keeper = corner.namespace.api::<Secret>().create(&PostParams::default(), &password("x")).await?;
@@ -179,7 +179,7 @@ async fn what_belongs_to_others_stays_whatever_its_labels_say() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_child_that_somebody_holds_is_named_with_who_holds_it() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "held").await?;
-    let operator = corner.operate(Unified::of(Shops::default())).await?;
+    let operator = corner.operate(PlanController::of(Shops::default())).await?;
     open_shop(&corner).await?;
     let held = json!({"metadata": {"finalizers": ["test.windlass.dev/hold"]}});
     corner.change("Service", "one-web", held).await?;
@@ -195,7 +195,7 @@ async fn a_child_that_somebody_holds_is_named_with_who_holds_it() -> Result<()> 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_owner_whose_order_does_not_matter_is_left_to_the_garbage_collector() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "collected").await?;
-    let operator = corner.operate(Unified::of(Bundles::default())).await?;
+    let operator = corner.operate(PlanController::of(Bundles::default())).await?;
     bundle(&corner, "one", vec![Item::of(note("a")), Item::of(note("b"))]).await?;
     let owner = corner.object("Bundle", "one").await?;
     assert_eq!(owner["metadata"]["finalizers"], Value::Null);
@@ -212,7 +212,7 @@ async fn neither_a_pause_nor_a_missing_input_keeps_an_owner_from_going() -> Resu
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "paused-end").await?;
     let shops = Shops::default();
     let registrar = shops.registrar.clone();
-    let operator = corner.operate(Unified::of(shops)).await?;
+    let operator = corner.operate(PlanController::of(shops)).await?;
     open_shop(&corner).await?;
     let pause = json!({"metadata": {"annotations": {"windlass.dev/paused": "true"}}});
     corner.change("Shop", "one", pause).await?;

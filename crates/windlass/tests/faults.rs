@@ -11,7 +11,7 @@ use base64::prelude::BASE64_STANDARD;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::PostParams;
 use serde_json::json;
-use windlass::{Blueprint, DrawError, Inputs, Kinds, Plan, Resolved, Unified};
+use windlass::{Blueprint, Controls, Kinds, Needs, Plan, PlanController, PlanError};
 use windlass_testenv::proxy::{Action, Answer, Fault, FaultProxy, Match, Verb};
 use windlass_testenv::{Options, TestEnv, eventually, or_not_run};
 
@@ -24,7 +24,7 @@ async fn through(corner: &Corner, proxy: &FaultProxy) -> Result<(Operator, Regis
     let shops = Shops::default();
     let registrar = shops.registrar.clone();
     let config = corner.user.config_through(&proxy.url())?;
-    let operator = Operator::with(config, corner.namespace.name(), Unified::of(shops))?;
+    let operator = Operator::with(config, corner.namespace.name(), PlanController::of(shops))?;
     operator.ready().await?;
     corner.namespace.api::<Secret>().create(&PostParams::default(), &password("first")).await?;
     Ok((operator, registrar))
@@ -188,15 +188,15 @@ async fn what_was_generated_is_kept_though_the_answer_to_its_creation_is_lost() 
 async fn a_single_conflict_stops_neither_a_status_nor_a_deletion() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "single").await?;
     let proxy = corner.env.fault_proxy().await?;
-    let blueprint = Bundles { ordered: true, ..Bundles::default() };
     let config = corner.user.config_through(&proxy.url())?;
-    let operator = Operator::with(config, corner.namespace.name(), Unified::of(blueprint))?;
+    let controller = PlanController::of(Bundles::default());
+    let operator = Operator::with(config, corner.namespace.name(), controller)?;
     operator.ready().await?;
     for wanted in [Match::verb(Verb::Apply).resource("bundles/status"), Match::verb(Verb::Delete)] {
         proxy.add(Fault::on(wanted).first().then(Answer::conflict()));
     }
     let note = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
-    let spec = BundleSpec { items: vec![Item::of(note)], ..BundleSpec::default() };
+    let spec = BundleSpec { items: vec![Item::of(note)], ordered: true, ..BundleSpec::default() };
     corner.namespace.api::<Bundle>().create(&PostParams::default(), &Bundle::new("one", spec)).await?;
     corner.until::<Bundle>("one", "Ready", "True").await?;
     corner.delete("Bundle", "one").await?;
@@ -236,7 +236,7 @@ async fn a_restart_of_the_api_server_is_survived() -> Result<()> {
     let env = or_not_run!(TestEnv::private(Options::private()).await);
     let corner = Corner::new((*env).clone(), "restart").await?;
     let shops = Shops::default();
-    let operator = corner.operate(Unified::of(shops)).await?;
+    let operator = corner.operate(PlanController::of(shops)).await?;
     corner.namespace.api::<Secret>().create(&PostParams::default(), &password("first")).await?;
     corner.namespace.api::<Shop>().create(&PostParams::default(), &shop("one", "shop:1")).await?;
     eventually("it has begun", || async {
@@ -252,21 +252,18 @@ async fn a_restart_of_the_api_server_is_survived() -> Result<()> {
 /// What is there decides what is made.
 struct Watchful;
 
-impl Blueprint for Watchful {
+impl Controls for Watchful {
     type Owner = Bundle;
     const NAME: &'static str = "watchful.test.windlass.dev";
-    const FINALIZES: bool = false;
 
     fn kinds(&self, kinds: &mut Kinds) {
         kinds.owns::<ConfigMap>().requires::<Secret>();
     }
+}
 
-    fn inputs(&self, _: &Bundle, inputs: &mut Inputs) {
-        inputs.observe::<Secret>("there");
-    }
-
-    fn draw(&self, _: &Bundle, given: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
-        let seen = given.observed::<Secret>("there").is_some();
+impl Blueprint for Watchful {
+    fn draw(&self, _: &Bundle, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
+        let seen = needs.observed::<Secret>("there")?.is_some();
         let made = json!({"metadata": {"name": "made"}, "data": {"seen": seen.to_string()}});
         plan.add(serde_json::from_value::<ConfigMap>(made)?);
         Ok(())
@@ -282,7 +279,7 @@ async fn what_cannot_be_read_is_not_taken_for_missing() -> Result<()> {
     let unread = Match::verbs([Verb::List, Verb::Watch]).resource("secrets");
     proxy.add(Fault::on(unread).then(Answer::new(500, "InternalError", "etcd has a cold")));
     let config = corner.user.config_through(&proxy.url())?;
-    let operator = Operator::with(config, corner.namespace.name(), Unified::of(Watchful))?;
+    let operator = Operator::with(config, corner.namespace.name(), PlanController::of(Watchful))?;
     operator.ready().await?;
     let mark = corner.mark()?;
     let one = Bundle::new("one", BundleSpec::default());

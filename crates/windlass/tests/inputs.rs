@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tracing_subscriber::fmt::MakeWriter;
-use windlass::Unified;
+use windlass::PlanController;
 use windlass_testenv::proxy::Match;
 use windlass_testenv::{TestEnv, eventually, or_not_run};
 
@@ -64,7 +64,7 @@ fn text(value: &str) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_secret_rolls_what_depends_on_it_once_and_nothing_else() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "rolls").await?;
-    let operator = corner.operate(Unified::of(Shops::default())).await?;
+    let operator = corner.operate(PlanController::of(Shops::default())).await?;
     open_shop(&corner).await?;
     corner.look_again(&operator, "Shop", "one").await?;
 
@@ -92,7 +92,7 @@ async fn a_changed_secret_rolls_what_depends_on_it_once_and_nothing_else() -> Re
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_config_rolls_what_depends_on_it_once_and_nothing_else() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "config").await?;
-    let operator = corner.operate(Unified::of(Shops::default())).await?;
+    let operator = corner.operate(PlanController::of(Shops::default())).await?;
     open_shop(&corner).await?;
     let mut standing = corner.standing().await?;
     let mark = corner.mark()?;
@@ -134,7 +134,7 @@ async fn a_changed_config_rolls_what_depends_on_it_once_and_nothing_else() -> Re
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_secret_holds_back_what_needs_it_and_its_coming_is_noticed_at_once() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "missing").await?;
-    let operator = corner.operate(Unified::of(Shops::default())).await?;
+    let operator = corner.operate(PlanController::of(Shops::default())).await?;
     corner.namespace.api::<Shop>().create(&PostParams::default(), &shop("one", "shop:1")).await?;
     let (reason, message) = corner.until_said::<Shop>("one", "Ready", "False", "Secret password").await?;
     assert_eq!(reason, "InputMissing");
@@ -188,7 +188,7 @@ async fn owners_share_the_watch_of_an_input_and_it_ends_with_the_last_of_them() 
     let proxy = corner.env.fault_proxy().await?;
     let mark = corner.mark()?;
     let config = corner.user.config_through(&proxy.url())?;
-    let operator = Operator::with(config, corner.namespace.name(), Unified::of(Bundles::default()))?;
+    let operator = Operator::with(config, corner.namespace.name(), PlanController::of(Bundles::default()))?;
     operator.ready().await?;
     corner.namespace.api::<Secret>().create(&PostParams::default(), &password("first")).await?;
     let bundles = corner.namespace.api::<Bundle>();
@@ -230,7 +230,7 @@ async fn what_another_blueprint_makes_needs_no_watch_of_its_own_while_it_has_the
     made().await?;
     let start = || async {
         let bundles = Bundles { maker: Some(MAKER), ..Bundles::default() };
-        let operator = Operator::with(config.clone(), corner.namespace.name(), Unified::of(bundles))?;
+        let operator = Operator::with(config.clone(), corner.namespace.name(), PlanController::of(bundles))?;
         operator.ready().await?;
         anyhow::Ok(operator)
     };
@@ -277,7 +277,7 @@ async fn the_digest_key_is_made_once_and_losing_it_restarts_nothing() -> Result<
     const KEY: &str = "shop.test.windlass.dev-digest-key";
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "key").await?;
     let start = || async {
-        let unified = Unified::of(Shops::default());
+        let unified = PlanController::of(Shops::default());
         let operator = Operator::as_given(corner.user.config(), corner.namespace.name(), unified)?;
         operator.ready().await?;
         anyhow::Ok(operator)
@@ -384,7 +384,7 @@ impl Log {
 async fn no_value_and_no_plain_hash_of_it_is_found_anywhere() -> Result<()> {
     let log = Log::captured();
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "secrecy").await?;
-    let operator = corner.operate(Unified::of(Shops::default())).await?;
+    let operator = corner.operate(PlanController::of(Shops::default())).await?;
     let values = ["correct-horse-battery-staple", "the-second-word-of-the-house"];
     corner.namespace.api::<Secret>().create(&PostParams::default(), &password(values[0])).await?;
     corner.namespace.api::<Shop>().create(&PostParams::default(), &shop("one", "shop:1")).await?;

@@ -9,7 +9,7 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::PostParams;
 use serde_json::{Value, json};
-use windlass::Unified;
+use windlass::PlanController;
 use windlass_testenv::{Rules, TestEnv, eventually, or_not_run};
 
 use kit::bundle::{Bundle, BundleSpec, Bundles, Item};
@@ -28,7 +28,7 @@ fn bundle(name: &str, notes: &[&str]) -> Bundle {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_owner_is_left_alone_says_so_and_goes_on_afterwards() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "pause").await?;
-    let operator = corner.operate(Unified::of(Bundles::default())).await?;
+    let operator = corner.operate(PlanController::of(Bundles::default())).await?;
     let bundles = corner.namespace.api::<Bundle>();
     bundles.create(&PostParams::default(), &bundle("one", &["a"])).await?;
     corner.until::<Bundle>("one", "Ready", "True").await?;
@@ -60,8 +60,8 @@ async fn two_operators_of_different_class_share_a_namespace() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "class").await?;
     let other = corner.namespace.client_for("blue", &Rules::everything()).await?;
     let mark = corner.mark()?;
-    let plain = corner.operate(Unified::of(Bundles::default())).await?;
-    let unified = Unified::of(Bundles::default()).class("blue");
+    let plain = corner.operate(PlanController::of(Bundles::default())).await?;
+    let unified = PlanController::of(Bundles::default()).class("blue");
     let blue = Operator::with(other.config(), corner.namespace.name(), unified)?;
     blue.ready().await?;
     let bundles = corner.namespace.api::<Bundle>();
@@ -86,7 +86,7 @@ async fn two_operators_of_different_class_share_a_namespace() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn quick_work_costs_one_status_and_no_event() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "quick").await?;
-    let operator = corner.operate(Unified::of(Bundles::default())).await?;
+    let operator = corner.operate(PlanController::of(Bundles::default())).await?;
     let mark = corner.mark()?;
     let bundles = corner.namespace.api::<Bundle>();
     bundles.create(&PostParams::default(), &bundle("one", &["a", "b", "c"])).await?;
@@ -126,7 +126,7 @@ async fn quick_work_costs_one_status_and_no_event() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn transitions_are_told_once_and_a_status_is_written_when_it_changes() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "told").await?;
-    let operator = corner.operate(Unified::of(Shops::default())).await?;
+    let operator = corner.operate(PlanController::of(Shops::default())).await?;
     corner.namespace.api::<Shop>().create(&PostParams::default(), &shop("one", "shop:1")).await?;
     corner.until_said::<Shop>("one", "Ready", "False", "Secret password").await?;
     corner.namespace.api::<Secret>().create(&PostParams::default(), &password("first")).await?;
@@ -180,7 +180,7 @@ async fn an_operator_that_is_killed_again_and_again_ends_the_same() -> Result<()
     }
     let key = corner.object("Secret", "one-key").await?;
     lives.push(corner.writes_since(mark)?.len());
-    let operator = corner.operate(Unified::of(shops)).await?;
+    let operator = corner.operate(PlanController::of(shops)).await?;
     corner.until::<Shop>("one", "Ready", "True").await?;
     corner.look_again(&operator, "Shop", "one").await?;
     assert_eq!(corner.standing().await?.len(), 11);

@@ -6,7 +6,7 @@ mod kit;
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::api::PostParams;
-use windlass::Unified;
+use windlass::PlanController;
 use windlass_testenv::{Story, TestEnv, or_not_run};
 
 use kit::Corner;
@@ -16,7 +16,7 @@ use kit::shop::{Shop, Shops, password, shop};
 async fn all_nodes_come_up_in_order() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "order").await?;
     let mark = corner.mark()?;
-    let operator = corner.operate(Unified::of(Shops::default())).await?;
+    let operator = corner.operate(PlanController::of(Shops::default())).await?;
     corner.namespace.api::<Secret>().create(&PostParams::default(), &password("one")).await?;
     corner.namespace.api::<Shop>().create(&PostParams::default(), &shop("one", "shop:1")).await?;
     corner.until::<Shop>("one", "Ready", "True").await?;
@@ -48,7 +48,7 @@ async fn all_nodes_come_up_in_order() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_is_held_back_holds_back_only_what_depends_on_it_and_says_why() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "held-back").await?;
-    let operator = corner.operate(Unified::of(Shops::default())).await?;
+    let operator = corner.operate(PlanController::of(Shops::default())).await?;
     corner.namespace.api::<Secret>().create(&PostParams::default(), &password("one")).await?;
     let mut stuck = shop("one", "shop:1");
     stuck.spec.story = Story::ImagePullError.annotations();

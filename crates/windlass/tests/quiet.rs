@@ -14,7 +14,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
-use windlass::Unified;
+use windlass::PlanController;
 use windlass_testenv::{TestEnv, eventually, or_not_run, within};
 
 use kit::Corner;
@@ -31,7 +31,7 @@ const WINDOW: Duration = Duration::from_mins(1);
 async fn many_converged_owners_cost_no_request_and_a_restart_costs_lists_only() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "quiet").await?;
     let shops = Shops::default();
-    let operator = corner.operate(Unified::of(shops.clone())).await?;
+    let operator = corner.operate(PlanController::of(shops.clone())).await?;
     corner.namespace.api::<Secret>().create(&PostParams::default(), &password("one")).await?;
     let api = corner.namespace.api::<Shop>();
     let (began, mark) = (Instant::now(), corner.mark()?);
@@ -67,7 +67,7 @@ async fn many_converged_owners_cost_no_request_and_a_restart_costs_lists_only() 
     operator.stop().await?;
 
     let mark = corner.mark()?;
-    let operator = corner.operate(Unified::of(shops)).await?;
+    let operator = corner.operate(PlanController::of(shops)).await?;
     let visited = |result: &str| {
         let lines = operator.metrics.encode();
         let of = |line: &&str| {

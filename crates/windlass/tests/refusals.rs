@@ -9,7 +9,7 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::PostParams;
 use serde_json::{Value, json};
-use windlass::{Blueprint, DrawError, Inputs, Kinds, Plan, Resolved, Unified};
+use windlass::{Blueprint, Controls, Kinds, Needs, Plan, PlanController, PlanError};
 use windlass_testenv::{TestEnv, eventually, or_not_run};
 
 use kit::Corner;
@@ -37,7 +37,7 @@ async fn change(corner: &Corner, items: Vec<Item>) -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_invalid_object_is_refused_once_and_mended_by_a_change() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "invalid").await?;
-    let operator = corner.operate(Unified::of(Bundles::default())).await?;
+    let operator = corner.operate(PlanController::of(Bundles::default())).await?;
     let mark = corner.mark()?;
     let items = |port| {
         vec![
@@ -76,7 +76,7 @@ async fn an_invalid_object_is_refused_once_and_mended_by_a_change() -> Result<()
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_answered_with_an_internal_error_three_times_is_not_sent_again() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "internal").await?;
-    let operator = corner.operate(Unified::of(Bundles::default())).await?;
+    let operator = corner.operate(PlanController::of(Bundles::default())).await?;
     let mark = corner.mark()?;
     let mut wrong = note("a", "b");
     wrong["nonsense"] = json!({"x": 1});
@@ -98,7 +98,7 @@ async fn what_is_answered_with_an_internal_error_three_times_is_not_sent_again()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_that_cannot_be_drawn_says_why_and_costs_nothing() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "draw").await?;
-    let operator = corner.operate(Unified::of(Bundles::default())).await?;
+    let operator = corner.operate(PlanController::of(Bundles::default())).await?;
     create(&corner, vec![Item::of(note("a", "b"))]).await?;
     corner.until::<Bundle>("one", "Ready", "True").await?;
     corner.change("Bundle", "one", json!({"spec": {"broken": true}})).await?;
@@ -121,21 +121,20 @@ async fn a_plan_that_cannot_be_drawn_says_why_and_costs_nothing() -> Result<()> 
 /// Forgets to declare what it plans, or what it needs.
 struct Forgetful;
 
-impl Blueprint for Forgetful {
+impl Controls for Forgetful {
     type Owner = Bundle;
     const NAME: &'static str = "forgetful.test.windlass.dev";
 
     fn kinds(&self, kinds: &mut Kinds) {
         kinds.owns::<ConfigMap>();
     }
+}
 
-    fn inputs(&self, bundle: &Bundle, inputs: &mut Inputs) {
+impl Blueprint for Forgetful {
+    fn draw(&self, bundle: &Bundle, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
         for name in &bundle.spec.secrets {
-            inputs.require::<Secret>(name);
+            needs.require::<Secret>(name);
         }
-    }
-
-    fn draw(&self, _: &Bundle, _: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
         plan.add::<Secret>(serde_json::from_value(json!({"metadata": {"name": "a"}}))?);
         plan.add::<ConfigMap>(serde_json::from_value(note("b", "c"))?);
         Ok(())
@@ -145,14 +144,14 @@ impl Blueprint for Forgetful {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kind_that_is_not_declared_is_named_with_the_remedy() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "undeclared").await?;
-    let operator = corner.operate(Unified::of(Forgetful)).await?;
+    let operator = corner.operate(PlanController::of(Forgetful)).await?;
     create(&corner, Vec::new()).await?;
     let (reason, message) = corner.until::<Bundle>("one", "Ready", "False").await?;
     assert_eq!(reason, "DrawFailed");
-    assert!(message.contains("add `kinds.owns::<Secret>()` to Blueprint::kinds"), "{message}");
+    assert!(message.contains("add `kinds.owns::<Secret>()` to Controls::kinds"), "{message}");
     corner.object("ConfigMap", "b").await?;
     corner.change("Bundle", "one", json!({"spec": {"secrets": ["x"]}})).await?;
-    let said = "add `kinds.requires::<Secret>()` to Blueprint::kinds";
+    let said = "add `kinds.requires::<Secret>()` to Controls::kinds";
     let (reason, _) = corner.until_said::<Bundle>("one", "Ready", "False", said).await?;
     assert_eq!(reason, "DrawFailed");
     operator.stop().await
@@ -175,7 +174,7 @@ async fn insist(corner: &Corner) -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fight_is_noticed_told_once_and_not_gone_on_with() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "fight").await?;
-    let operator = corner.operate(Unified::of(Bundles::default()).writes(3)).await?;
+    let operator = corner.operate(PlanController::of(Bundles::default()).writes(3)).await?;
     let mark = corner.mark()?;
     create(&corner, vec![Item::of(note("a", "ours"))]).await?;
     let fought = corner.until_said::<Bundle>("one", "Ready", "False", "somebody else writes it too");

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use windlass::Unified;
+use windlass::PlanController;
 use windlass::names::{ask, label};
 use windlass_testenv::proxy::{Action, Fault, Match, Verb};
 use windlass_testenv::{TestEnv, eventually, or_not_run};
@@ -334,7 +334,7 @@ async fn a_conflict_that_is_only_reported_names_manager_and_field() -> Result<()
 async fn what_was_generated_once_is_never_changed_and_never_made_twice_unasked() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "generated").await?;
     let secrets = corner.namespace.api::<Secret>();
-    let unified = |shops: &Shops| Unified::of(shops.clone()).workers(1);
+    let unified = |shops: &Shops| PlanController::of(shops.clone()).workers(1);
     let shops = Shops::default();
     let operator = corner.operate(unified(&shops)).await?;
     secrets.create(&PostParams::default(), &password("one")).await?;

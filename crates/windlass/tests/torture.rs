@@ -14,7 +14,7 @@ use k8s_openapi::api::networking::v1::Ingress;
 use kube::CustomResourceExt as _;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use windlass::Unified;
+use windlass::PlanController;
 use windlass_testenv::torture::{Kind, OperatorRun, Scene, Torture};
 use windlass_testenv::{TestEnv, or_not_run};
 
@@ -73,7 +73,7 @@ async fn an_operator_that_is_killed_at_any_write_ends_where_it_would_have_ended(
     let report = Torture::new("shop", move |run: OperatorRun| {
         let blueprint = Shops { registrar: registrar.clone() };
         async move {
-            let operator = Operator::with(run.config(), run.namespace(), Unified::of(blueprint))?;
+            let operator = Operator::with(run.config(), run.namespace(), PlanController::of(blueprint))?;
             operator.run().await
         }
     })

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::networking::v1::Ingress;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
-use windlass::{Blueprint, DrawError, Kinds, Plan, Resolved, Seen};
+use windlass::{Blueprint, Controls, Kinds, Needs, Plan, PlanError, PlanState};
 
 use crate::api::{Game, Phase};
 
@@ -18,26 +18,18 @@ pub const LABEL: &str = "qingwave.github.io/game";
 #[derive(Clone, Copy, Debug)]
 pub struct GameBlueprint;
 
-impl Blueprint for GameBlueprint {
+impl Controls for GameBlueprint {
     type Owner = Game;
     const NAME: &'static str = "mygame";
-    const FINALIZES: bool = false; // the garbage collector takes it all along, in any order
 
     fn kinds(&self, kinds: &mut Kinds) {
         kinds.owns::<Deployment>().owns::<Service>().owns::<Ingress>();
     }
 
-    fn draw(&self, game: &Game, _: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
-        plan.add(deployment(game)?);
-        let service = plan.add(service(game)?);
-        plan.add(ingress(game)?).after([service]);
-        Ok(())
-    }
-
-    fn status(&self, game: &Game, seen: &Seen<'_>) -> Option<Value> {
+    fn status(&self, game: &Game, state: &PlanState<'_>) -> Option<Value> {
         let name = game.name_any();
-        let ready = seen.live::<Deployment, _>(&name, |live| live.status.ready_replicas).flatten();
-        let phase = match (seen.is_failed(), seen.is_ready()) {
+        let ready = state.live::<Deployment, _>(&name, |live| live.status.ready_replicas).flatten();
+        let phase = match (state.is_failed(), state.is_ready()) {
             (true, _) => Phase::Failed,
             (false, true) => Phase::Running,
             (false, false) => Phase::NotReady,
@@ -51,7 +43,16 @@ impl Blueprint for GameBlueprint {
     }
 }
 
-fn deployment(game: &Game) -> Result<Deployment, DrawError> {
+impl Blueprint for GameBlueprint {
+    fn draw(&self, game: &Game, _: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
+        plan.add(deployment(game)?);
+        let service = plan.add(service(game)?);
+        plan.add(ingress(game)?).after([service]);
+        Ok(())
+    }
+}
+
+fn deployment(game: &Game) -> Result<Deployment, PlanError> {
     let (name, labels) = (game.name_any(), labels(game));
     Ok(serde_json::from_value(json!({
         "metadata": {"name": name, "labels": labels},
@@ -66,7 +67,7 @@ fn deployment(game: &Game) -> Result<Deployment, DrawError> {
     }))?)
 }
 
-fn service(game: &Game) -> Result<Service, DrawError> {
+fn service(game: &Game) -> Result<Service, PlanError> {
     let (name, labels) = (game.name_any(), labels(game));
     Ok(serde_json::from_value(json!({
         "metadata": {"name": name, "labels": labels},
@@ -74,7 +75,7 @@ fn service(game: &Game) -> Result<Service, DrawError> {
     }))?)
 }
 
-fn ingress(game: &Game) -> Result<Ingress, DrawError> {
+fn ingress(game: &Game) -> Result<Ingress, PlanError> {
     let (name, labels) = (game.name_any(), labels(game));
     let backend = json!({"service": {"name": name, "port": {"number": 80}}});
     Ok(serde_json::from_value(json!({

@@ -1,65 +1,31 @@
-//! A node while it is drawn.
+//! A node while the plan is drawn, and the options that its handle sets.
 
-use std::sync::Arc;
-
-use jiff::Timestamp;
-use windlass_runtime::key::ObjectKey;
 use windlass_runtime::resource::ResourceType;
 
-use crate::desired::Desired;
-use crate::error::DrawError;
-use crate::inputs::Given;
+use super::desired::Desired;
+use super::node::Node;
+use super::takeover::Predecessor;
+use crate::error::PlanError;
 use crate::live::Live;
-use crate::naming;
-use crate::readiness::Readiness;
-use crate::renewal::Making;
-use crate::secrecy::Random;
-use crate::step::AnyStep;
+use crate::live::readiness::Readiness;
 
-pub(crate) type Generator = Box<dyn Fn(&mut Random) -> Result<Desired, DrawError> + Send + Sync>;
-pub(crate) type Maker = Box<dyn Fn(&mut Making<'_>) -> Result<(Desired, Timestamp), DrawError> + Send + Sync>;
 pub(crate) type Check = Box<dyn Fn(&Live) -> Readiness + Send + Sync>;
-pub(crate) type Mutation = Box<dyn Fn(&mut Desired) -> Result<(), DrawError> + Send + Sync>;
+pub(crate) type Mutation = Box<dyn Fn(&mut Desired) -> Result<(), PlanError> + Send + Sync>;
 
-/// What a node is.
-pub(crate) enum Verb {
-    Apply(Desired),
-    CreateOnce {
-        resource: ResourceType,
-        key: ObjectKey,
-        generate: Generator,
-    },
-    Renew {
-        resource: ResourceType,
-        key: ObjectKey,
-        recipe: String,
-        make: Maker,
-    },
-    Pending {
-        resource: ResourceType,
-        key: ObjectKey,
-        why: String,
-    },
-    Step(Arc<dyn AnyStep>),
-    Input(Given),
-    /// Something that could not even be written down; its error is kept apart.
-    Broken,
-}
-
-/// What to do where another field manager holds a field that the plan sets to another value.
+/// The policy for a field that another field manager holds with another value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Conflicts {
     /// Take the field. The default: the owner's spec is where to change things.
     #[default]
     Take,
-    /// Touch nothing, and say in the status who holds what.
+    /// Write nothing, and say in the status who holds what.
     Report,
 }
 
-/// What to do where a field differs that the API does not allow to be changed.
+/// The policy for a field that differs and that the API does not allow to be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Immutable {
-    /// Touch nothing, and say in the status which field it is. The default, but for the kinds below.
+    /// Write nothing, and say in the status which field it is. The default, but for the kinds below.
     Report,
     /// Delete the object, leaving what it owns in place (pods go on), and create it again. The default for RoleBindings and
     /// ClusterRoleBindings, which own nothing.
@@ -75,51 +41,45 @@ impl Immutable {
     }
 }
 
-pub(crate) struct Draft {
-    pub(crate) id: String,
-    pub(crate) verb: Verb,
-    pub(crate) after: Vec<usize>,
+/// What the author said about a node beside what it is.
+#[derive(Default)]
+pub(crate) struct Options {
     pub(crate) check: Option<Check>,
     pub(crate) mutations: Vec<Mutation>,
     pub(crate) conflicts: Conflicts,
     pub(crate) immutable: Option<Immutable>,
     pub(crate) retain: Option<bool>,
-    /// What had it before us.
-    pub(crate) before_us: Vec<BeforeUs>,
+    pub(crate) predecessors: Vec<Predecessor>,
+}
+
+/// A node of a plan that is not finished.
+pub(crate) struct Draft {
+    pub(crate) id: String,
+    pub(crate) node: Box<dyn Node>,
+    pub(crate) after: Vec<Edge>,
+    pub(crate) options: Options,
     pub(crate) enabled: bool,
 }
 
-/// An object of the owner's, in the same namespace, that had another one before us.
-pub(crate) struct BeforeUs {
-    pub(crate) resource: ResourceType,
-    pub(crate) name: String,
-    /// Whether it stays when we have it: it does not write it.
-    pub(crate) stays: bool,
+/// A node that another one comes after.
+#[derive(Clone, Copy)]
+pub(crate) struct Edge {
+    pub(crate) to: Index,
+    /// Whether the content of the earlier node flows into the later one.
+    pub(crate) content: bool,
+}
+
+/// The position of a node. What a plan asks for stands before everything that it plans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Index {
+    /// Something that was asked for.
+    Need(usize),
+    /// Something that was planned.
+    Planned(usize),
 }
 
 impl Draft {
-    pub(crate) fn new(id: String, verb: Verb) -> Self {
-        Self {
-            id,
-            verb,
-            after: Vec::new(),
-            check: None,
-            mutations: Vec::new(),
-            conflicts: Conflicts::default(),
-            immutable: None,
-            retain: None,
-            before_us: Vec::new(),
-            enabled: true,
-        }
+    pub(crate) fn new(id: String, node: Box<dyn Node>) -> Self {
+        Self { id, node, after: Vec::new(), options: Options::default(), enabled: true }
     }
-}
-
-/// A Job under a name that changes with its spec.
-pub(crate) fn named_by_content(job: &Desired) -> Result<Desired, DrawError> {
-    let mut named = job.clone();
-    let spec = windlass_runtime::cache::Digest::of(&job.body["spec"])?;
-    let name = naming::by_content(job.key.name(), spec.as_bytes(), naming::JOB);
-    named.body["metadata"]["name"] = name.clone().into();
-    named.key = ObjectKey::new(job.key.namespace().map(Into::into), name);
-    Ok(named)
 }

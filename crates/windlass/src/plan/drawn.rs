@@ -6,60 +6,53 @@ use windlass_graph::{Graph, Key};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::resource::ResourceType;
 
-use super::Drafts;
-use super::draft::{Draft, Verb};
-use crate::error::DrawError;
+use super::Drafting;
+use super::draft::{Index, Options};
+use super::node::Node;
+use crate::error::PlanError;
+use crate::live::kind::is_data;
 
-/// A node of the graph.
-pub(crate) struct Node {
-    pub(crate) draft: Draft,
-    /// Its place in the graph, and that of what it comes after.
+/// A node of the graph: what it is, where it stands, and what the author said about it.
+pub(crate) struct Place {
+    pub(crate) id: String,
+    pub(crate) node: Box<dyn Node>,
+    pub(crate) options: Options,
+    /// Its index in the graph.
     pub(crate) index: usize,
-    pub(crate) after: Vec<usize>,
+    /// The indexes of the nodes whose content flows into it, in the order in which the author named them.
+    pub(crate) contents: Vec<usize>,
     /// The length of the longest chain before it.
     pub(crate) order: usize,
 }
 
-impl Node {
-    /// The object that it is about, if it is about one of ours.
+impl Place {
+    /// The object that the node is about, if it is about one of ours.
     pub(crate) fn object(&self) -> Option<(&ResourceType, &ObjectKey)> {
-        match &self.draft.verb {
-            Verb::Apply(desired) => Some((&desired.resource, &desired.key)),
-            Verb::CreateOnce { resource, key, .. }
-            | Verb::Renew { resource, key, .. }
-            | Verb::Pending { resource, key, .. } => Some((resource, key)),
-            Verb::Step(_) | Verb::Input(_) | Verb::Broken => None,
-        }
+        self.node.object()
     }
 
     /// Whether its object outlives its place in the plan, and its owner.
     pub(crate) fn retained(&self) -> bool {
-        let data = |(resource, _): (&ResourceType, &ObjectKey)| is_data(resource);
-        self.draft.retain.unwrap_or_else(|| self.object().is_some_and(data))
+        self.options.retain.unwrap_or_else(|| self.object().is_some_and(|(resource, _)| is_data(resource)))
     }
 }
 
-/// Whether objects of a kind hold data that nobody can make again.
-pub(crate) fn is_data(resource: &ResourceType) -> bool {
-    resource.group.is_empty() && resource.kind == "PersistentVolumeClaim"
-}
-
-impl windlass_graph::Node for Node {
+impl windlass_graph::Node for Place {
     fn id(&self) -> Cow<'_, str> {
-        Cow::Borrowed(&self.draft.id)
+        Cow::Borrowed(&self.id)
     }
 }
 
 /// A finished plan.
 pub(crate) struct Drawn {
-    pub(crate) graph: Graph<Node>,
+    pub(crate) graph: Graph<Place>,
     /// What the user should do otherwise.
     pub(crate) advice: Vec<String>,
 }
 
 impl Drawn {
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> {
-        self.graph.iter().map(|(_, node)| node)
+    pub(crate) fn places(&self) -> impl Iterator<Item = &Place> {
+        self.graph.iter().map(|(_, place)| place)
     }
 
     /// Whether the plan has a place for this object.
@@ -67,38 +60,51 @@ impl Drawn {
         let same = |(planned, at): (&ResourceType, &ObjectKey)| {
             planned.group == resource.group && planned.kind == resource.kind && at == key
         };
-        self.nodes().filter_map(Node::object).any(same)
+        self.places().filter_map(Place::object).any(same)
+    }
+
+    /// Whether everything that the plan asked for is known and there, and every node could be drawn. Only a complete plan
+    /// prunes.
+    pub(crate) fn is_complete(&self) -> bool {
+        !self.places().any(|place| place.node.is_incomplete())
     }
 }
 
-pub(super) fn finish(drafts: Drafts, _home: Option<&str>) -> Result<Drawn, DrawError> {
-    let Drafts { nodes, errors, advice } = drafts;
+pub(super) fn finish(drafting: Drafting) -> Result<Drawn, PlanError> {
+    let Drafting { needs, planned, errors, advice } = drafting;
     if !errors.is_empty() {
         return Err(all(&errors));
     }
-    let mut graph: Graph<Node> = Graph::new();
-    // Where each draft came to stand; one that is not wanted stands nowhere.
-    let mut places: Vec<Option<Key>> = Vec::with_capacity(nodes.len());
-    for draft in nodes {
-        if !draft.enabled {
-            places.push(None);
-            continue;
-        }
-        let keys: Vec<Key> = draft.after.iter().filter_map(|index| places[*index]).collect();
-        let order =
-            keys.iter().filter_map(|key| graph.get(*key)).map(|node| node.order + 1).max().unwrap_or(0);
-        let (index, after) = (graph.len(), keys.iter().map(|key| key.index()).collect());
-        let id = draft.id.clone();
-        let place = graph
-            .add_after(Node { draft, index, after, order }, &keys)
-            .map_err(|error| DrawError::new(format!("{id} cannot be planned: {error}")))?;
-        places.push(Some(place));
+    let mut graph: Graph<Place> = Graph::new();
+    // The place of each draft in the graph; one that is not wanted has none.
+    let (mut of_needs, mut of_planned): (Vec<Option<Key>>, Vec<Option<Key>>) = (Vec::new(), Vec::new());
+    let count = needs.len();
+    for (at, draft) in needs.into_iter().chain(planned).enumerate() {
+        let key = if draft.enabled {
+            let place_of = |index: Index| match index {
+                Index::Need(at) => of_needs.get(at).copied().flatten(),
+                Index::Planned(at) => of_planned.get(at).copied().flatten(),
+            };
+            let before = draft.after.iter().filter_map(|edge| Some((place_of(edge.to)?, edge.content)));
+            let before: Vec<(Key, bool)> = before.collect();
+            let keys: Vec<Key> = before.iter().map(|(key, _)| *key).collect();
+            let order = keys.iter().filter_map(|key| graph.get(*key)).map(|place| place.order + 1).max();
+            let contents = before.iter().filter(|(_, content)| *content).map(|(key, _)| key.index());
+            let (id, index, contents) = (draft.id.clone(), graph.len(), contents.collect());
+            let (node, options, order) = (draft.node, draft.options, order.unwrap_or(0));
+            let place = Place { id: draft.id, node, options, index, contents, order };
+            let added = graph.add_after(place, &keys);
+            Some(added.map_err(|error| PlanError::new(format!("{id} cannot be planned: {error}")))?)
+        } else {
+            None
+        };
+        if at < count { of_needs.push(key) } else { of_planned.push(key) }
     }
     Ok(Drawn { graph, advice })
 }
 
-fn all(errors: &[DrawError]) -> DrawError {
-    DrawError::new(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+fn all(errors: &[PlanError]) -> PlanError {
+    PlanError::new(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 
 #[cfg(test)]
@@ -120,8 +126,8 @@ mod tests {
         plan.add(map("c")).after([&a, &b]);
         plan.add(map("d"));
         let drawn = plan.finish().unwrap();
-        assert_eq!(drawn.nodes().map(|node| node.order).collect::<Vec<_>>(), [0, 1, 2, 0]);
-        assert_eq!(drawn.nodes().map(|node| node.draft.id.as_str()).collect::<Vec<_>>()[1], "ConfigMap b");
+        assert_eq!(drawn.places().map(|node| node.order).collect::<Vec<_>>(), [0, 1, 2, 0]);
+        assert_eq!(drawn.places().map(|node| node.id.as_str()).collect::<Vec<_>>()[1], "ConfigMap b");
     }
 
     #[test]
@@ -130,8 +136,8 @@ mod tests {
         let a = plan.add(map("a")).when(false);
         plan.add(map("b")).after([a]);
         let drawn = plan.finish().unwrap();
-        assert_eq!(drawn.nodes().count(), 1);
-        assert!(drawn.nodes().all(|node| node.after.is_empty()));
+        assert_eq!(drawn.places().count(), 1);
+        assert!(drawn.places().all(|node| node.order == 0));
     }
 
     #[test]
@@ -169,7 +175,7 @@ mod tests {
             let mut plan = Plan::new(Some("shop"));
             plan.task(job(image));
             let drawn = plan.finish().unwrap();
-            drawn.nodes().next().unwrap().object().unwrap().1.name().to_owned()
+            drawn.places().next().unwrap().object().unwrap().1.name().to_owned()
         };
         assert_eq!(name("a"), name("a"));
         assert_ne!(name("a"), name("b"));
@@ -187,7 +193,7 @@ mod tests {
             if delete {
                 planned.delete();
             }
-            plan.finish().unwrap().nodes().all(super::Node::retained)
+            plan.finish().unwrap().places().all(super::Place::retained)
         };
         assert!(retained(false));
         assert!(!retained(true));
@@ -195,7 +201,7 @@ mod tests {
 
     struct Nothing;
 
-    impl crate::step::Step for Nothing {
+    impl crate::Step for Nothing {
         async fn check(&self) -> Result<crate::StepState, windlass_runtime::controller::Error> {
             Ok(crate::StepState::Done)
         }

@@ -12,7 +12,10 @@ use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams}
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use windlass::{Blueprint, Conflicts, DrawError, Immutable, Inputs, Kinds, Plan, Resolved, Status, Unified};
+use windlass::{
+    Blueprint, Conflicts, Controls, Deletion, Immutable, Kinds, Needs, Plan, PlanController, PlanError,
+    Status,
+};
 use windlass_runtime::resource::ResourceType;
 use windlass_testenv::{Mark, eventually};
 
@@ -33,6 +36,9 @@ pub(crate) struct BundleSpec {
     /// Leaves out all but this many items though the spec has them: a mistake of the author.
     #[serde(default)]
     pub(crate) only: Option<usize>,
+    /// The bundle is deleted in order.
+    #[serde(default)]
+    pub(crate) ordered: bool,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -103,15 +109,14 @@ pub(crate) struct Bundles {
     pub(crate) release: Option<&'static str>,
     /// How many items at most this release of the operator draws.
     pub(crate) most: Option<usize>,
-    pub(crate) ordered: bool,
     /// Another blueprint, which makes the Secrets.
     pub(crate) maker: Option<&'static str>,
 }
 
 /// A controller that takes one bundle after the other, so that what it did for one is done when the next is told of; and that
 /// repairs as often as a table wants it to.
-pub(crate) fn one_by_one(bundles: Bundles) -> Unified<Bundles> {
-    Unified::of(bundles).workers(1).writes(1000)
+pub(crate) fn one_by_one(bundles: Bundles) -> PlanController<Bundles> {
+    PlanController::of(bundles).workers(1).writes(1000)
 }
 
 impl Corner {
@@ -199,9 +204,10 @@ impl Corner {
     }
 }
 
-impl Blueprint for Bundles {
+impl Controls for Bundles {
     type Owner = Bundle;
     const NAME: &'static str = "bundle.test.windlass.dev";
+    const DELETION: Deletion<Bundle> = Deletion::OrderedWhen(|bundle| bundle.spec.ordered);
 
     fn kinds(&self, kinds: &mut Kinds) {
         kinds.owns::<ConfigMap>().owns::<Secret>().owns::<Service>().owns::<ServiceAccount>();
@@ -218,26 +224,18 @@ impl Blueprint for Bundles {
             kinds.reads_made_by::<Secret>(maker);
         }
     }
+}
 
-    fn inputs(&self, bundle: &Bundle, inputs: &mut Inputs) {
-        for name in &bundle.spec.secrets {
-            inputs.require::<Secret>(name);
-        }
-    }
-
-    fn ordered_deletion(&self, _: &Bundle) -> bool {
-        self.ordered
-    }
-
-    fn draw(&self, bundle: &Bundle, given: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
+impl Blueprint for Bundles {
+    fn draw(&self, bundle: &Bundle, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
         if bundle.spec.broken {
-            return Err(DrawError::new("spec.broken is true: make it false"));
+            return Err(PlanError::new("spec.broken is true: make it false"));
         }
         let mut planned: Vec<(String, windlass::Planned)> = bundle
             .spec
             .secrets
             .iter()
-            .map(|name| (format!("Secret {name}"), given.get::<Secret>(name)))
+            .map(|name| (format!("Secret {name}"), needs.require::<Secret>(name)))
             .collect();
         for item in bundle.spec.items.iter().take(self.most.or(bundle.spec.only).unwrap_or(usize::MAX)) {
             let text = |pointer: &str| {

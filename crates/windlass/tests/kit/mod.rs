@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use tokio::task::JoinHandle;
-use windlass::{Blueprint, DigestKey, PlanMetrics, Unified};
+use windlass::{Blueprint, DigestKey, PlanController, PlanMetrics};
 use windlass_runtime::cache::{Cache, WatchTiming};
 use windlass_runtime::client::{Client, ClientOptions, RetryPolicy};
 use windlass_runtime::events::{Recorder, RecorderOptions};
@@ -28,14 +28,14 @@ pub(crate) struct Operator {
 impl Operator {
     /// Starts an operator for one namespace.
     pub(crate) fn start<B: Blueprint>(config: kube::Config, namespace: &str, blueprint: B) -> Result<Self> {
-        Self::with(config, namespace, Unified::of(blueprint))
+        Self::with(config, namespace, PlanController::of(blueprint))
     }
 
     /// The same, with other than the usual options.
     pub(crate) fn with<B: Blueprint>(
         config: kube::Config,
         namespace: &str,
-        unified: Unified<B>,
+        unified: PlanController<B>,
     ) -> Result<Self> {
         Self::as_given(config, namespace, unified.digest_key(DigestKey::from_bytes(&[7; 32])))
     }
@@ -44,7 +44,7 @@ impl Operator {
     pub(crate) fn as_given<B: Blueprint>(
         config: kube::Config,
         namespace: &str,
-        unified: Unified<B>,
+        unified: PlanController<B>,
     ) -> Result<Self> {
         let retry = RetryPolicy { attempts: 2, ..RetryPolicy::default() };
         let options = ClientOptions { retry, deadline: Duration::from_secs(10), ..ClientOptions::default() };
@@ -127,7 +127,7 @@ impl Corner {
     }
 
     /// Starts an operator here.
-    pub(crate) async fn operate<B: Blueprint>(&self, unified: Unified<B>) -> Result<Operator> {
+    pub(crate) async fn operate<B: Blueprint>(&self, unified: PlanController<B>) -> Result<Operator> {
         let operator = Operator::with(self.user.config(), self.namespace.name(), unified)?;
         operator.ready().await?;
         Ok(operator)

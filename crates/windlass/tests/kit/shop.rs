@@ -12,7 +12,9 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use windlass::{Blueprint, DrawError, Inputs, Kinds, Plan, Resolved, Seen, Status, Step, StepState};
+use windlass::{
+    Blueprint, Controls, Deletion, Kinds, Needs, Plan, PlanError, PlanState, Status, Step, StepState,
+};
 use windlass_runtime::controller::Error;
 
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -90,9 +92,10 @@ pub(crate) struct Shops {
     pub(crate) registrar: Registrar,
 }
 
-impl Blueprint for Shops {
+impl Controls for Shops {
     type Owner = Shop;
     const NAME: &'static str = "shop.test.windlass.dev";
+    const DELETION: Deletion<Shop> = Deletion::Ordered;
 
     fn kinds(&self, kinds: &mut Kinds) {
         kinds.owns::<ServiceAccount>().owns::<ConfigMap>().owns::<Secret>().owns::<PersistentVolumeClaim>();
@@ -100,18 +103,18 @@ impl Blueprint for Shops {
         kinds.requires::<Secret>();
     }
 
-    fn inputs(&self, shop: &Shop, inputs: &mut Inputs) {
-        inputs.require::<Secret>(&shop.spec.password_secret);
+    fn status(&self, shop: &Shop, state: &PlanState<'_>) -> Option<Value> {
+        let web = format!("{}-web", shop.name_any());
+        let ready = state.live::<Deployment, _>(&web, |live| live.status.ready_replicas.unwrap_or(0));
+        Some(json!({"readyReplicas": ready}))
     }
+}
 
-    fn ordered_deletion(&self, _: &Shop) -> bool {
-        true
-    }
-
-    fn draw(&self, shop: &Shop, given: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
+impl Blueprint for Shops {
+    fn draw(&self, shop: &Shop, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
         let name = shop.name_any();
         let part = |suffix: &str| format!("{name}-{suffix}");
-        let password = given.get::<Secret>(&shop.spec.password_secret);
+        let password = needs.require::<Secret>(&shop.spec.password_secret);
         let account = plan.add(object::<ServiceAccount>(json!({"metadata": {"name": part("runner")}}))?);
         // An annotation, so that there is something that goes into the configuration and nowhere else.
         let greeting = shop.annotations().get("greeting").cloned().unwrap_or_default();
@@ -153,15 +156,9 @@ impl Blueprint for Shops {
         plan.step("registration", register).after([&web]);
         Ok(())
     }
-
-    fn status(&self, shop: &Shop, seen: &Seen<'_>) -> Option<Value> {
-        let web = format!("{}-web", shop.name_any());
-        let ready = seen.live::<Deployment, _>(&web, |live| live.status.ready_replicas.unwrap_or(0));
-        Some(json!({"readyReplicas": ready}))
-    }
 }
 
-fn object<K: DeserializeOwned>(object: Value) -> Result<K, DrawError> {
+fn object<K: DeserializeOwned>(object: Value) -> Result<K, PlanError> {
     Ok(serde_json::from_value(object)?)
 }
 

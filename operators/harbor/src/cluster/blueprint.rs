@@ -6,7 +6,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Servi
 use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
 use serde_json::Value;
 use windlass::live::Live;
-use windlass::{Blueprint, DrawError, Inputs, Kinds, Plan, Readiness, Resolved, Seen, readiness};
+use windlass::{
+    Blueprint, Controls, Deletion, DrawError, Kinds, Needs, Plan, Readiness, Seen, Takeover, readiness,
+};
 
 use crate::api::driver::{ImageChartStorage, StorageRedirect};
 use crate::api::harborcluster::{CacheKind, ClusterStorage, DatabaseKind, StorageKind};
@@ -15,6 +17,7 @@ use crate::api::postgres::HarborDatabase;
 use crate::api::redis::RedisHost;
 use crate::api::{Harbor, HarborCluster};
 use crate::settings::HarborSettings;
+use crate::takeover;
 
 use super::delegated::{Postgresql, RedisFailover, Tenant};
 use super::{Part, Site, built_in, child, delegated, status};
@@ -35,14 +38,11 @@ impl HarborClusterBlueprint {
     }
 }
 
-impl Blueprint for HarborClusterBlueprint {
+impl Controls for HarborClusterBlueprint {
     type Owner = HarborCluster;
     const NAME: &'static str = blueprint::HARBOR_CLUSTER;
-
     /// In reverse: the Harbor, with all that it has, is gone before its database and its cache are.
-    fn ordered_deletion(&self, _: &HarborCluster) -> bool {
-        true
-    }
+    const DELETION: Deletion<HarborCluster> = Deletion::Ordered;
 
     fn kinds(&self, kinds: &mut Kinds) {
         kinds.owns::<Harbor>().owns::<Secret>();
@@ -56,25 +56,22 @@ impl Blueprint for HarborClusterBlueprint {
         kinds.requires::<RedisFailover>().requires::<Postgresql>().requires::<Tenant>();
     }
 
-    fn inputs(&self, cluster: &HarborCluster, inputs: &mut Inputs) {
-        let site = Site::of(cluster, &self.settings);
-        let spec = &cluster.spec;
-        if spec.cache.as_ref().is_some_and(|cache| cache.kind == CacheKind::RedisFailover) {
-            delegated::redis_inputs(&site.names.cache(), inputs);
-        }
-        if spec.database.as_ref().is_some_and(|database| database.kind == DatabaseKind::Zalando) {
-            delegated::postgres_inputs(&site, inputs);
-        }
-        if spec.storage.as_ref().is_some_and(|storage| storage.kind == StorageKind::MinIo) {
-            delegated::minio_inputs(&site, inputs);
-        }
+    fn status(&self, cluster: &HarborCluster, seen: &Seen<'_>) -> Option<Value> {
+        Some(status::of(cluster, seen))
     }
 
-    fn draw(&self, cluster: &HarborCluster, given: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
+    fn takeover(&self) -> Takeover<HarborCluster> {
+        takeover::from_upstream()
+    }
+}
+
+impl Blueprint for HarborClusterBlueprint {
+    fn draw(&self, cluster: &HarborCluster, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), DrawError> {
         let site = Site::of(cluster, &self.settings);
-        let cache = cache(&site, given, plan)?;
-        let database = database(&site, given, plan)?;
-        let storage = storage(&site, given, plan)?;
+        // All of them ask before the first `?`, so that everything is read in one round.
+        let (cache, database, storage) =
+            (cache(&site, needs, plan), database(&site, needs, plan), storage(&site, needs, plan));
+        let (cache, database, storage) = (cache?, database?, storage?);
         let harbor = match (cache.told, database.told, storage.told) {
             (Ok(redis), Ok(postgres), Ok(store)) => plan.add(child::harbor(&site, redis, postgres, store)),
             (Err(why), ..) | (_, Err(why), _) | (.., Err(why)) => {
@@ -91,43 +88,43 @@ impl Blueprint for HarborClusterBlueprint {
             .after(storage.needs);
         Ok(())
     }
-
-    fn status(&self, cluster: &HarborCluster, seen: &Seen<'_>) -> Option<Value> {
-        Some(status::of(cluster, seen))
-    }
 }
 
 fn lacks(field: &str) -> DrawError {
     DrawError::new(format!("spec.{field} is missing: say which it is"))
 }
 
-fn cache(site: &Site<'_>, given: &Resolved, plan: &mut Plan) -> Result<Part<RedisHost>, DrawError> {
+fn cache(site: &Site<'_>, needs: &Needs<'_>, plan: &mut Plan) -> Result<Part<RedisHost>, DrawError> {
     let cache = site.cluster.spec.cache.as_ref().ok_or_else(|| lacks("cache"))?;
     match cache.kind {
         CacheKind::Redis => {
             Ok(Part::external(cache.spec.redis.clone().ok_or_else(|| lacks("cache.spec.redis"))?))
         }
-        CacheKind::RedisFailover => delegated::cache(site, given, plan),
+        CacheKind::RedisFailover => delegated::cache(site, needs, plan),
         CacheKind::BuiltIn => built_in::cache(site, plan),
     }
 }
 
-fn database(site: &Site<'_>, given: &Resolved, plan: &mut Plan) -> Result<Part<HarborDatabase>, DrawError> {
+fn database(site: &Site<'_>, needs: &Needs<'_>, plan: &mut Plan) -> Result<Part<HarborDatabase>, DrawError> {
     let database = site.cluster.spec.database.as_ref().ok_or_else(|| lacks("database"))?;
     match database.kind {
         DatabaseKind::PostgreSql => {
             let postgres = database.spec.postgresql.clone();
             Ok(Part::external(postgres.ok_or_else(|| lacks("database.spec.postgresql"))?))
         }
-        DatabaseKind::Zalando => delegated::database(site, given, plan),
+        DatabaseKind::Zalando => delegated::database(site, needs, plan),
         DatabaseKind::BuiltIn => built_in::database(site, plan),
     }
 }
 
-fn storage(site: &Site<'_>, given: &Resolved, plan: &mut Plan) -> Result<Part<ImageChartStorage>, DrawError> {
+fn storage(
+    site: &Site<'_>,
+    needs: &Needs<'_>,
+    plan: &mut Plan,
+) -> Result<Part<ImageChartStorage>, DrawError> {
     let storage = site.cluster.spec.storage.as_ref().ok_or_else(|| lacks("storage"))?;
     match storage.kind {
-        StorageKind::MinIo => delegated::storage(site, given, plan),
+        StorageKind::MinIo => delegated::storage(site, needs, plan),
         StorageKind::BuiltIn => built_in::storage(site, plan),
         _ => Ok(Part::external(external_storage(storage)?)),
     }

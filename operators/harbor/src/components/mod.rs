@@ -26,7 +26,6 @@ use crate::api::{
     RegistryController, Trivy,
 };
 use crate::settings::HarborSettings;
-use crate::takeover;
 use crate::workload::{ComponentBlueprint, Deployed};
 
 /// Adds the controllers of all components to an operator, but for those that are disabled.
@@ -63,11 +62,11 @@ pub fn with_blueprint<B: Blueprint + Clone>(
     settings: &Arc<HarborSettings>,
 ) -> Operator {
     let class = settings.class.clone();
-    operator.blueprint_with(blueprint, move |unified| {
-        let unified = unified.class_annotation(annotation::CLASS).succeeds([takeover::CERT_MANAGER]);
+    operator.blueprint_with(blueprint, move |controller| {
+        let controller = controller.class_annotation(annotation::CLASS);
         match &class {
-            Some(class) => unified.class(class),
-            None => unified,
+            Some(class) => controller.class(class),
+            None => controller,
         }
     })
 }

@@ -5,11 +5,12 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt as _;
 use serde_json::Value;
 use windlass::readiness::{Readiness, deployment};
-use windlass::{Blueprint, DrawError, Inputs, Kinds, Plan, Resolved, Seen};
+use windlass::{Blueprint, Controls, DrawError, Kinds, Needs, Plan, Seen, Takeover};
 
 use crate::api::children::{Parent as _, child_of};
 use crate::api::names::annotation::VERSION;
 use crate::api::{Registry, RegistryController};
+use crate::takeover;
 use crate::workload::{Deployed as _, status};
 
 /// On the registry's Deployment: the [`revision`] of the controller that its pods run.
@@ -28,20 +29,30 @@ pub(super) fn revision(controller: &RegistryController) -> String {
 #[derive(Clone, Copy, Debug)]
 pub struct RegistryControllerBlueprint;
 
-impl Blueprint for RegistryControllerBlueprint {
+impl Controls for RegistryControllerBlueprint {
     type Owner = RegistryController;
     const NAME: &'static str = "registryctl.goharbor.io";
-    const FINALIZES: bool = false;
 
     fn kinds(&self, kinds: &mut Kinds) {
         kinds.looks_at_made_by::<Deployment>(Registry::BLUEPRINT);
     }
 
-    fn inputs(&self, owner: &RegistryController, inputs: &mut Inputs) {
-        inputs.read_object::<Deployment>(workload(owner));
+    fn status(&self, _: &RegistryController, seen: &Seen<'_>) -> Option<Value> {
+        Some(status(RegistryController::CONTROLLER, seen, None))
     }
 
-    fn draw(&self, owner: &RegistryController, given: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
+    fn takeover(&self) -> Takeover<RegistryController> {
+        takeover::from_upstream()
+    }
+}
+
+impl Blueprint for RegistryControllerBlueprint {
+    fn draw(
+        &self,
+        owner: &RegistryController,
+        needs: &mut Needs<'_>,
+        plan: &mut Plan,
+    ) -> Result<(), DrawError> {
         let (name, registry) = (owner.name_any(), &owner.spec.registry_ref);
         if name != *registry {
             return Err(DrawError::new(format!(
@@ -50,9 +61,10 @@ impl Blueprint for RegistryControllerBlueprint {
             )));
         }
         let workload = workload(owner);
-        let Some(found) = given.object::<Deployment>(&workload) else { return Ok(()) };
+        let deployed = needs.object::<Deployment>(&workload);
+        let Some(found) = deployed.get() else { return Ok(()) };
         let runs = found.annotations().get(REVISION).is_some_and(|runs| *runs == revision(owner));
-        let rolled = given.live::<Deployment, _>(&workload, deployment);
+        let rolled = deployed.live(deployment);
         let why = match (runs, rolled) {
             (true, Some(Readiness::Ready)) => return Ok(()),
             (true, Some(Readiness::Waiting(why) | Readiness::Failed(why))) => why,
@@ -60,10 +72,6 @@ impl Blueprint for RegistryControllerBlueprint {
         };
         plan.pending::<Deployment>(format!("{workload} (of Registry {registry})"), why);
         Ok(())
-    }
-
-    fn status(&self, _: &RegistryController, seen: &Seen<'_>) -> Option<Value> {
-        Some(status(RegistryController::CONTROLLER, seen, None))
     }
 }
 

@@ -208,10 +208,10 @@ mod tests {
     #[test]
     fn a_sweeper_never_counts_no_days() {
         let hours = |hours: u64| days(Duration::from_secs(hours * 3600));
-        assert_eq!(hours(0), Node::Number(1));
-        assert_eq!(hours(14), Node::Number(1));
-        assert_eq!(hours(24), Node::Number(1));
-        assert_eq!(hours(25), Node::Number(2));
-        assert_eq!(hours(720), Node::Number(30));
+        assert_eq!(hours(0), Node::from(1_i64));
+        assert_eq!(hours(14), Node::from(1_i64));
+        assert_eq!(hours(24), Node::from(1_i64));
+        assert_eq!(hours(25), Node::from(2_i64));
+        assert_eq!(hours(720), Node::from(30_i64));
     }
 }

@@ -9,7 +9,10 @@ use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::{Value, json};
 use windlass::live::Live;
-use windlass::{Blueprint, DrawError, Inputs, Kinds, Plan, Planned, Readiness, Resolved, Seen, readiness};
+use windlass::{
+    Blueprint, Controls, Deletion, DrawError, Kinds, Needs, Plan, Planned, Readiness, Seen, Takeover,
+    readiness,
+};
 
 use crate::api::names::blueprint;
 use crate::api::status::condition::IN_PROGRESS;
@@ -43,22 +46,14 @@ impl HarborBlueprint {
     }
 }
 
-impl Blueprint for HarborBlueprint {
+impl Controls for HarborBlueprint {
     type Owner = Harbor;
     const NAME: &'static str = blueprint::HARBOR;
-
-    fn awaits(&self, harbor: &Harbor) -> Option<String> {
-        takeover::awaits(&harbor.metadata, &takeover::HARBOR_CLUSTER, &self.settings)
-    }
-
     /// In reverse: users are turned away before what serves them goes, and nothing loses what it is writing to.
-    fn ordered_deletion(&self, _: &Harbor) -> bool {
-        true
-    }
+    const DELETION: Deletion<Harbor> = Deletion::Ordered;
 
     fn kinds(&self, kinds: &mut Kinds) {
         kinds.owns::<Secret>().owns_if_installed::<Certificate>();
-        kinds.supersedes::<Certificate>().supersedes::<Issuer>();
         kinds.owns::<Registry>().owns::<RegistryController>().owns::<Core>().owns::<JobService>();
         kinds.owns::<Portal>().owns::<ChartMuseum>().owns::<Exporter>().owns::<Trivy>();
         kinds.owns::<NotaryServer>().owns::<NotarySigner>();
@@ -67,13 +62,31 @@ impl Blueprint for HarborBlueprint {
         kinds.reads_made_by::<Secret>(blueprint::HARBOR_CLUSTER);
     }
 
-    fn inputs(&self, harbor: &Harbor, inputs: &mut Inputs) {
-        if let Some(certificate) = proxy_certificate(harbor) {
-            inputs.require::<Secret>(certificate);
-        }
+    fn status(&self, harbor: &Harbor, seen: &Seen<'_>) -> Option<Value> {
+        let standing = harbor.status.as_ref().and_then(|status| status.other.get(upgrade::FIELD).cloned());
+        let version = if seen.is_ready() { Some(json!(harbor.spec.common.version)) } else { standing };
+        let in_progress =
+            json!({"type": IN_PROGRESS, "status": if seen.is_ready() { "False" } else { "True" }});
+        let schema = seen.live::<Core, _>(Names::of(harbor).base(), upgrade::schema).flatten();
+        let conditions: Vec<Value> = [in_progress].into_iter().chain(schema).collect();
+        Some(json!({
+            "operator": {"controllerName": "harbor", "controllerVersion": env!("CARGO_PKG_VERSION")},
+            upgrade::FIELD: version,
+            "conditions": conditions,
+        }))
     }
 
-    fn draw(&self, harbor: &Harbor, given: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
+    fn takeover(&self) -> Takeover<Harbor> {
+        let settings = self.settings.clone();
+        takeover::from_upstream().writers::<Certificate>().writers::<Issuer>().wait_while(
+            move |harbor: &Harbor| takeover::awaits(&harbor.metadata, &takeover::HARBOR_CLUSTER, &settings),
+        )
+    }
+}
+
+impl Blueprint for HarborBlueprint {
+    fn draw(&self, harbor: &Harbor, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), DrawError> {
+        let own_certificate = proxy_certificate(harbor).map(|name| needs.require::<Secret>(name));
         let wish = upgrade::wish(harbor)?;
         let wiring = Wiring::of(harbor, wish.release, &self.settings)?;
         let common = wiring.common();
@@ -146,8 +159,7 @@ impl Blueprint for HarborBlueprint {
         }
         if let Some(parts) = proxy::parts(&wiring)? {
             let (config, _) = (plan.add(parts.config), plan.add(parts.service));
-            let certificate = proxy_certificate(harbor).map(|name| given.get::<Secret>(name));
-            let certificate = certificate.or(certificates.public.clone());
+            let certificate = own_certificate.or(certificates.public.clone());
             plan.add(parts.deployment).after([&config, &core, &portal]).after(certificate.as_ref());
             if let Some(budget) = parts.budget {
                 plan.add(budget);
@@ -157,20 +169,6 @@ impl Blueprint for HarborBlueprint {
             plan.add(policy).when(wiring.has_policies());
         }
         Ok(())
-    }
-
-    fn status(&self, harbor: &Harbor, seen: &Seen<'_>) -> Option<Value> {
-        let standing = harbor.status.as_ref().and_then(|status| status.other.get(upgrade::FIELD).cloned());
-        let version = if seen.is_ready() { Some(json!(harbor.spec.common.version)) } else { standing };
-        let in_progress =
-            json!({"type": IN_PROGRESS, "status": if seen.is_ready() { "False" } else { "True" }});
-        let schema = seen.live::<Core, _>(Names::of(harbor).base(), upgrade::schema).flatten();
-        let conditions: Vec<Value> = [in_progress].into_iter().chain(schema).collect();
-        Some(json!({
-            "operator": {"controllerName": "harbor", "controllerVersion": env!("CARGO_PKG_VERSION")},
-            upgrade::FIELD: version,
-            "conditions": conditions,
-        }))
     }
 }
 

@@ -9,6 +9,7 @@ pub mod webhooks;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::ObjectMeta;
+use windlass::Takeover;
 use windlass::names::label;
 
 use crate::api::Harbor;
@@ -17,7 +18,12 @@ use crate::api::names::blueprint;
 use crate::settings::{self, HarborSettings};
 
 /// In whose name cert-manager applies the Secrets of certificates. Others that wrote before us updated, and are taken over anyway.
-pub const CERT_MANAGER: &str = "cert-manager-certificates-issuing";
+const CERT_MANAGER: &str = "cert-manager-certificates-issuing";
+
+/// What every controller takes over from the first operator of these kinds.
+pub fn from_upstream<O>() -> Takeover<O> {
+    Takeover::none().managers([CERT_MANAGER])
+}
 
 /// A kind whose objects write others of ours.
 pub struct Writer {

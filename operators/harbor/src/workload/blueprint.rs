@@ -13,7 +13,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 use serde_json::{Value, json};
-use windlass::{Blueprint, DrawError, Inputs, Kinds, OwnerKind, Plan, Planned, Resolved, Seen};
+use windlass::{Blueprint, Controls, DrawError, Kinds, Needs, OwnerKind, Plan, Planned, Seen, Takeover};
 
 use crate::api::children::Component;
 use crate::api::names::blueprint;
@@ -152,10 +152,9 @@ impl<C: Deployed> ComponentBlueprint<C> {
     }
 }
 
-impl<C: Deployed> Blueprint for ComponentBlueprint<C> {
+impl<C: Deployed> Controls for ComponentBlueprint<C> {
     type Owner = C;
     const NAME: &'static str = C::BLUEPRINT;
-    const FINALIZES: bool = false; // the garbage collector takes it all along, in any order
 
     fn kinds(&self, kinds: &mut Kinds) {
         kinds.owns::<Service>().owns::<ConfigMap>().owns::<Secret>().owns::<Deployment>();
@@ -164,22 +163,26 @@ impl<C: Deployed> Blueprint for ComponentBlueprint<C> {
         C::requires(kinds);
     }
 
-    fn awaits(&self, owner: &C) -> Option<String> {
-        takeover::awaits(owner.meta(), &takeover::HARBOR, &self.settings)
+    fn status(&self, owner: &C, seen: &Seen<'_>) -> Option<Value> {
+        let replicas = seen.live::<Deployment, _>(Site::of(owner).name(), |live| live.status.replicas);
+        let said = status(C::CONTROLLER, seen, Some(replicas.flatten().unwrap_or(0)));
+        Some(match owner.tells(seen, &self.readings) {
+            Some(more) => together(said, more),
+            None => said,
+        })
     }
 
-    fn inputs(&self, owner: &C, inputs: &mut Inputs) {
-        // What is wrong with it is said when it is drawn.
-        let _ = self.parts(owner, &Site::of(owner), &mut Sources::asked(inputs));
+    fn takeover(&self) -> Takeover<C> {
+        let settings = Arc::clone(&self.settings);
+        takeover::from_upstream()
+            .wait_while(move |owner: &C| takeover::awaits(owner.meta(), &takeover::HARBOR, &settings))
     }
+}
 
-    fn further_inputs(&self, owner: &C, given: &Resolved, inputs: &mut Inputs) {
-        let _ = self.parts(owner, &Site::of(owner), &mut Sources::asked_with(inputs, given));
-    }
-
-    fn draw(&self, owner: &C, given: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
+impl<C: Deployed> Blueprint for ComponentBlueprint<C> {
+    fn draw(&self, owner: &C, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), DrawError> {
         let (site, component) = (&Site::of(owner), owner.pods());
-        let mut sources = Sources::given(given);
+        let mut sources = Sources::new(needs);
         let parts = self.parts(owner, site, &mut sources)?;
         for advice in sources.advice() {
             plan.advise(advice);
@@ -215,15 +218,6 @@ impl<C: Deployed> Blueprint for ComponentBlueprint<C> {
             }
         }
         Ok(())
-    }
-
-    fn status(&self, owner: &C, seen: &Seen<'_>) -> Option<Value> {
-        let replicas = seen.live::<Deployment, _>(Site::of(owner).name(), |live| live.status.replicas);
-        let said = status(C::CONTROLLER, seen, Some(replicas.flatten().unwrap_or(0)));
-        Some(match owner.tells(seen, &self.readings) {
-            Some(more) => together(said, more),
-            None => said,
-        })
     }
 }
 

@@ -1,14 +1,13 @@
-//! What Secrets, claims and other objects give to a component.
+//! The values that a component takes from Secrets, claims and other objects.
 //!
-//! A component says what it takes while it is drawn, once: the same code, asked twice, first names its inputs and then reads them. So
-//! no reference can be forgotten, and none is waited for that is not used. Where something is missing, a stand-in is given, so that
-//! everything which is missing is found in one go; nothing drawn with a stand-in is ever applied.
+//! A component asks for what it takes while it is drawn. Where something is missing, it gets a placeholder, so that everything
+//! that is missing is found in one go; nothing that was drawn with a placeholder is ever applied.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret};
 use serde::de::DeserializeOwned;
-use windlass::{Inputs, Kind, Planned, Resolved};
+use windlass::{Kind, Needs, Planned, Values};
 
 use crate::api::embedded::{Embedded, VolumeSource};
 use crate::config::database::check_word;
@@ -17,38 +16,18 @@ use crate::config::{Confidential, SecretKey};
 /// The key of a password of PostgreSQL, and those that others write.
 const DATABASE_KEYS: [&str; 3] = ["postgres-password", "postgresql-password", "password"];
 
-/// Where a component takes from.
+/// The source of a component's values.
 pub struct Sources<'a> {
-    origin: Origin<'a>,
-    read_by_pods: BTreeSet<String>,
+    needs: &'a Needs<'a>,
+    read_by_pods: BTreeMap<String, Planned>,
     missing: Vec<String>,
     advice: Vec<String>,
 }
 
-enum Origin<'a> {
-    /// Only names are asked for; what was given before may name more.
-    Asked(&'a mut Inputs, Option<&'a Resolved>),
-    Given(&'a Resolved),
-}
-
 impl<'a> Sources<'a> {
-    /// Names the inputs.
-    pub fn asked(inputs: &'a mut Inputs) -> Self {
-        Self::new(Origin::Asked(inputs, None))
-    }
-
-    /// Names the inputs that other inputs tell of.
-    pub fn asked_with(inputs: &'a mut Inputs, given: &'a Resolved) -> Self {
-        Self::new(Origin::Asked(inputs, Some(given)))
-    }
-
-    /// Reads the inputs.
-    pub fn given(given: &'a Resolved) -> Self {
-        Self::new(Origin::Given(given))
-    }
-
-    fn new(origin: Origin<'a>) -> Self {
-        Self { origin, read_by_pods: BTreeSet::new(), missing: Vec::new(), advice: Vec::new() }
+    /// Takes values from what the plan asks for.
+    pub fn new(needs: &'a Needs<'a>) -> Self {
+        Self { needs, read_by_pods: BTreeMap::new(), missing: Vec::new(), advice: Vec::new() }
     }
 
     /// A value that pods read from the Secret itself. `field` is where the Secret is named.
@@ -60,29 +39,26 @@ impl<'a> Sources<'a> {
     pub fn one_of(&mut self, field: &str, secret: &str, keys: &[&str]) -> SecretKey {
         let first = keys.first().copied().unwrap_or_default();
         let found = match self.look(secret) {
-            Some(given) => {
-                let there = |key: &&&str| given.bytes::<Secret>(secret, key).is_some();
-                keys.iter().find(there).copied()
-            }
+            Some(values) => keys.iter().find(|key| values.bytes(key).is_some()).copied(),
             None => Some(first),
         };
         if found.is_none() {
             self.lacks(field, secret, first);
         }
-        self.read_by_pods.insert(secret.to_owned());
+        self.read_by_pods(secret);
         SecretKey::new(secret, found.unwrap_or(first))
     }
 
     /// What there is under a key, if it is known and text.
     pub fn text(&mut self, key: &SecretKey) -> Option<Confidential> {
-        self.look(&key.name)?.text::<Secret>(&key.name, &key.key).map(Confidential::new)
+        self.look(&key.name)?.text(&key.key).map(Confidential::new)
     }
 
     /// The password of PostgreSQL, which Harbor's components read from the Secret itself and put into a list of words.
     pub fn database_password(&mut self, field: &str, secret: &str) -> SecretKey {
         let found = self.one_of(field, secret, &DATABASE_KEYS);
         self.advise_on_key(field, secret, &found.key);
-        let text = self.look(secret).and_then(|given| given.text::<Secret>(secret, &found.key));
+        let text = self.look(secret).and_then(|values| values.text(&found.key));
         if let Some(Err(unusable)) = text.map(|text| check_word(&text)) {
             self.missing
                 .push(format!("{field}: the password in Secret {secret}, key {}: {unusable}", found.key));
@@ -92,9 +68,9 @@ impl<'a> Sources<'a> {
 
     /// The password of PostgreSQL, for a component that reads it from a URL that we write.
     pub fn database_password_value(&mut self, field: &str, secret: &str) -> Confidential {
-        let known = self.look(secret).and_then(|given| {
-            DATABASE_KEYS.iter().copied().find(|key| given.bytes::<Secret>(secret, key).is_some())
-        });
+        let known = self
+            .look(secret)
+            .and_then(|values| DATABASE_KEYS.iter().copied().find(|key| values.bytes(key).is_some()));
         let key = known.unwrap_or(DATABASE_KEYS[0]);
         self.advise_on_key(field, secret, key);
         self.value(field, secret, key)
@@ -119,8 +95,8 @@ impl<'a> Sources<'a> {
 
     /// A value that we read, and write into a Secret of our own.
     pub fn value(&mut self, field: &str, secret: &str, key: &str) -> Confidential {
-        let Some(given) = self.look(secret) else { return Confidential::new("") };
-        let Some(text) = given.text::<Secret>(secret, key) else {
+        let Some(values) = self.look(secret) else { return Confidential::new("") };
+        let Some(text) = values.text(key) else {
             self.lacks(field, secret, key);
             return Confidential::new("");
         };
@@ -129,7 +105,7 @@ impl<'a> Sources<'a> {
 
     /// Every key and value, which we write into a Secret of our own.
     pub fn options(&mut self, field: &str, secret: &str) -> BTreeMap<String, Confidential> {
-        let keys = self.look(secret).map(|given| given.keys::<Secret>(secret)).unwrap_or_default();
+        let keys = self.look(secret).map(|values| values.keys()).unwrap_or_default();
         keys.into_iter().map(|key| (key.clone(), self.value(field, secret, &key))).collect()
     }
 
@@ -140,25 +116,17 @@ impl<'a> Sources<'a> {
         }
         if keys.is_empty() {
             self.look(secret);
-            self.read_by_pods.insert(secret.to_owned());
+            self.read_by_pods(secret);
         }
     }
 
     /// Another object, as it is. Its content does not replace pods: what of it they read, they are drawn with.
     pub fn object<K: Kind + DeserializeOwned>(&mut self, name: &str) -> Option<K> {
-        match &mut self.origin {
-            Origin::Asked(inputs, given) => {
-                inputs.read_object::<K>(name);
-                given.and_then(|given| given.object(name))
-            }
-            Origin::Given(given) => {
-                let found = given.object(name);
-                if found.is_none() && !given.is_assumed() {
-                    self.missing.push(format!("{} {name} is not there", K::kind(&())));
-                }
-                found
-            }
+        let found = self.needs.object::<K>(name).get();
+        if found.is_none() && !self.needs.is_assumed() {
+            self.missing.push(format!("{} {name} is not there", K::kind(&())));
         }
+        found
     }
 
     /// Whether any of these volumes is a claim that pods of one node only can use at the same time.
@@ -178,34 +146,26 @@ impl<'a> Sources<'a> {
         if !self.missing.is_empty() {
             return Err(self.missing.join("; "));
         }
-        match self.origin {
-            Origin::Asked(..) => Ok(Vec::new()),
-            Origin::Given(given) => {
-                Ok(self.read_by_pods.iter().map(|secret| given.get::<Secret>(secret)).collect())
-            }
-        }
+        Ok(self.read_by_pods.into_values().collect())
     }
 
-    /// The inputs, if this Secret is among them. If it is not there, that is noted.
-    fn look(&mut self, secret: &str) -> Option<&'a Resolved> {
-        match &mut self.origin {
-            Origin::Asked(inputs, _) => {
-                inputs.read::<Secret>(secret);
-                None
-            }
-            Origin::Given(given) if given.is_assumed() => None,
-            Origin::Given(given) => {
-                let given: &'a Resolved = given;
-                if given.has::<Secret>(secret) {
-                    return Some(given);
-                }
-                let said = format!("Secret {secret} is not there");
-                if !self.missing.contains(&said) {
-                    self.missing.push(said);
-                }
-                None
-            }
+    /// Pods read this Secret themselves, so they are replaced when it changes.
+    fn read_by_pods(&mut self, secret: &str) {
+        let node = self.needs.read::<Secret>(secret).node().clone();
+        self.read_by_pods.insert(secret.to_owned(), node);
+    }
+
+    /// The values of a Secret, if it exists. If it does not, that is noted. A preview has none.
+    fn look(&mut self, secret: &str) -> Option<Values> {
+        let values = self.needs.read::<Secret>(secret);
+        if self.needs.is_assumed() || values.is_there() {
+            return Some(values).filter(Values::is_there);
         }
+        let message = format!("Secret {secret} is not there");
+        if !self.missing.contains(&message) {
+            self.missing.push(message);
+        }
+        None
     }
 
     fn lacks(&mut self, field: &str, secret: &str, key: &str) {

@@ -6,7 +6,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt as _;
 use serde_json::json;
-use windlass::{Blueprint, DrawError, Kinds, Plan, Resolved};
+use windlass::{Blueprint, Controls, Kinds, Needs, Plan, PlanError};
 
 use crate::api::{{kind}};
 
@@ -17,7 +17,7 @@ pub const LABEL: &str = "{{group}}/{{singular}}";
 #[derive(Clone, Copy, Debug)]
 pub struct {{kind}}Blueprint;
 
-impl Blueprint for {{kind}}Blueprint {
+impl Controls for {{kind}}Blueprint {
     type Owner = {{kind}};
     // Every object in a cluster is known by it: never to be changed.
     const NAME: &'static str = "{{name}}";
@@ -25,8 +25,10 @@ impl Blueprint for {{kind}}Blueprint {
     fn kinds(&self, kinds: &mut Kinds) {
         kinds.owns::<Deployment>().owns::<Service>();
     }
+}
 
-    fn draw(&self, owner: &{{kind}}, _: &Resolved, plan: &mut Plan) -> Result<(), DrawError> {
+impl Blueprint for {{kind}}Blueprint {
+    fn draw(&self, owner: &{{kind}}, _: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
         // What has to wait for something else says so: plan.add(…).after([…]).
         plan.add(deployment(owner)?);
         plan.add(service(owner)?);
@@ -34,7 +36,7 @@ impl Blueprint for {{kind}}Blueprint {
     }
 }
 
-fn deployment(owner: &{{kind}}) -> Result<Deployment, DrawError> {
+fn deployment(owner: &{{kind}}) -> Result<Deployment, PlanError> {
     let (name, labels, spec) = (owner.name_any(), labels(owner), &owner.spec);
     let container =
         json!({"name": "main", "image": spec.image, "ports": [{"name": "http", "containerPort": spec.port}]});
@@ -48,7 +50,7 @@ fn deployment(owner: &{{kind}}) -> Result<Deployment, DrawError> {
     }))?)
 }
 
-fn service(owner: &{{kind}}) -> Result<Service, DrawError> {
+fn service(owner: &{{kind}}) -> Result<Service, PlanError> {
     let (name, labels) = (owner.name_any(), labels(owner));
     Ok(serde_json::from_value(json!({
         "metadata": {"name": name, "labels": labels},
@@ -66,7 +68,7 @@ mod tests {
     use crate::api::{{kind}}Spec;
 
     #[test]
-    fn it_is_a_deployment_and_a_service() -> Result<(), DrawError> {
+    fn it_is_a_deployment_and_a_service() -> Result<(), PlanError> {
         let spec = {{kind}}Spec { image: "nginx:1.29".into(), replicas: 2, port: 80 };
         let mut owner = {{kind}}::new("web", spec);
         owner.metadata.namespace = Some("default".into());

@@ -6,7 +6,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
-use windlass::{DrawError, Inputs, Plan, Planned, Readiness, Resolved};
+use windlass::{DrawError, Needs, Plan, Planned, Readiness};
 use windlass_runtime::json::typed;
 
 use crate::api::driver::{ImageChartStorage, S3, StorageRedirect};
@@ -15,6 +15,7 @@ use crate::catalogue::Delegated;
 use crate::cluster::{Part, Site};
 use crate::workload::at_field;
 
+use super::found;
 use super::ingress::ingress;
 use super::kinds::{Tenant, TenantSpec, TenantStatus, at as place, fields};
 
@@ -45,17 +46,10 @@ fn spec_of<'a>(site: &Site<'a>) -> Result<&'a MinIo, DrawError> {
         .ok_or_else(|| DrawError::new("spec.storage.spec.minIO is missing: say how many servers there are"))
 }
 
-/// What is looked at to know whether it is healthy, and which keys it has.
-pub fn inputs(site: &Site<'_>, inputs: &mut Inputs) {
-    let Ok(minio) = spec_of(site) else { return };
-    inputs.observe::<Tenant>(site.names.minio());
-    inputs.observe::<Secret>(credentials(site, minio));
-}
-
 /// Plans a tenant, and all around it.
 pub fn storage(
     site: &Site<'_>,
-    given: &Resolved,
+    needs: &Needs<'_>,
     plan: &mut Plan,
 ) -> Result<Part<ImageChartStorage>, DrawError> {
     let minio = spec_of(site)?;
@@ -63,40 +57,41 @@ pub fn storage(
     let secret = credentials(site, minio);
     let generated = (secret == site.names.minio_credentials()).then(|| generate(site, &secret, plan));
 
-    let there = given.observed::<Tenant>(&name);
+    let (there, stored) = (needs.observe::<Tenant>(&name), needs.observe::<Secret>(&secret));
+    let (there, stored) = (found(there)?, found(stored)?);
     let spec = fields(tenant_spec(site, minio, &secret, there.as_ref())?);
     let mut tenant = Tenant::new(&name, TenantSpec { fields: spec });
     tenant.metadata = labelled(site, &name);
     let health = health(there, minio.replicas, &format!("{name}-{POOL}"));
     let tenant = site.keep(plan.add(tenant).ready_when(move |_| health.clone())).after(&generated);
     let bucket = plan.task(bucket(site, minio, &secret)?).after([&tenant]);
-    let mut needs = vec![tenant, bucket];
-    needs.extend(generated);
+    let mut before = vec![tenant, bucket];
+    before.extend(generated);
 
-    let keys = given.observed::<Secret>(&secret).and_then(|found| {
-        let mut data = found.data?;
+    let keys = stored.and_then(|stored| {
+        let mut data = stored.data?;
         let access = String::from_utf8(data.remove("accesskey")?.0).ok()?;
         Some((access, data.remove("secretkey")?))
     });
     // A preview has no values, and shows what there would be.
-    let keys = keys.or_else(|| given.is_assumed().then(|| (String::new(), ByteString::default())));
+    let keys = keys.or_else(|| needs.is_assumed().then(|| (String::new(), ByteString::default())));
     let redirect = redirect(site);
     if let Some((redirect, exposed)) =
         redirect.and_then(|redirect| Some((redirect, redirect.expose.as_ref()?)))
         && let Some(to) = exposed.ingress.as_ref().filter(|_| redirect.enable)
     {
         let ingress = plan.add(ingress(site, &name, to, exposed.tls.as_ref(), SERVICE, PORT)?);
-        needs.push(ingress.vouched_for_by::<Tenant>(&*name));
+        before.push(ingress.vouched_for_by::<Tenant>(&*name));
     }
     let told = if let Some((access, key)) = keys {
-        needs.push(site.keep(plan.add(registry_key(site, &name, key))).vouched_for_by::<Tenant>(&*name));
+        before.push(site.keep(plan.add(registry_key(site, &name, key))).vouched_for_by::<Tenant>(&*name));
         Ok(store(site, access))
     } else {
         let why = format!("Secret {secret} does not have the keys accesskey and secretkey yet");
-        needs.push(plan.pending::<Secret>(&name, why.clone()));
+        before.push(plan.pending::<Secret>(&name, why.clone()));
         Err(why)
     };
-    Ok(Part { told, needs })
+    Ok(Part { told, needs: before })
 }
 
 /// Whether downloads are redirected to it; without a word on it, they are not: nobody outside could follow.

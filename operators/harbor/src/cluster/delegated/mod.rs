@@ -4,6 +4,9 @@
 //! it is; a part is ready when what runs is healthy, and not because its object is there. Databases and tenants outlive the HarborCluster,
 //! since their operators would take the data with them.
 
+use serde::de::DeserializeOwned;
+use windlass::{DrawError, Kind, Known, Object};
+
 mod ingress;
 mod kinds;
 mod minio;
@@ -11,6 +14,11 @@ mod postgres;
 mod redis;
 
 pub use kinds::{Postgresql, RedisFailover, Tenant};
-pub use minio::{inputs as minio_inputs, storage};
-pub use postgres::{database, inputs as postgres_inputs};
-pub use redis::{cache, inputs as redis_inputs};
+pub use minio::storage;
+pub use postgres::database;
+pub use redis::cache;
+
+/// An object that was observed, if it exists.
+fn found<K: Kind + DeserializeOwned>(observed: Known<Option<Object<K>>>) -> Result<Option<K>, DrawError> {
+    Ok(observed.or_wait()?.and_then(|object| object.get()))
+}

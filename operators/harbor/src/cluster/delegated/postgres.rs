@@ -10,9 +10,10 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ResourceRequirements, Secret};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 use serde_json::{Map, Value, json};
-use windlass::{DrawError, Inputs, Plan, Readiness, Resolved};
+use windlass::{DrawError, Needs, Plan, Readiness};
 
 use crate::api::harbor::DeletionPolicy;
 use crate::api::postgres::{HarborDatabase, PostgresHost, SslMode};
@@ -21,6 +22,7 @@ use crate::catalogue::Delegated;
 use crate::cluster::{Part, Site};
 use crate::workload::at_field;
 
+use super::found;
 use super::kinds::{Postgresql, PostgresqlSpec, at, fields};
 
 const USER: &str = "harbor";
@@ -59,14 +61,6 @@ fn credentials(site: &Site<'_>) -> [String; 2] {
     [configured, usual]
 }
 
-/// What is looked at to know whether it is healthy, and which password it has.
-pub fn inputs(site: &Site<'_>, inputs: &mut Inputs) {
-    inputs.observe::<Postgresql>(site.names.postgres());
-    for secret in credentials(site).into_iter().chain(given_to_us(site)) {
-        inputs.observe::<Secret>(secret);
-    }
-}
-
 /// The Secrets that may be in the hands of the HarborCluster, and are Zalando's operator's.
 fn given_to_us(site: &Site<'_>) -> [String; 2] {
     GIVEN_TO_US.map(|user| site.settings.postgres_secret(user, &site.names.postgres()))
@@ -79,42 +73,46 @@ fn goes_with(cluster: &HarborCluster, object: &ObjectMeta) -> bool {
     object.owner_references.iter().flatten().any(is_it)
 }
 
-/// Has those of these Secrets that would go with the HarborCluster go with nobody: the database stays, and nobody gets into it without
-/// them. Then they are in the plan no longer.
-fn let_go(site: &Site<'_>, given: &Resolved, plan: &mut Plan) {
-    if !matches!(site.common().deletion_policy(), DeletionPolicy::Retain) {
-        return;
-    }
-    for name in given_to_us(site) {
-        let found = given.observed::<Secret>(&name);
-        if let Some(found) = found.filter(|found| goes_with(site.cluster, &found.metadata)) {
-            // It is there, so nothing is made of this; and should it go just now, the same one is.
-            let same = Secret { metadata: site.metadata(&name), ..found };
-            plan.create_once(&name, move |_| Ok(same.clone())).retain();
-        }
+/// Has a Secret that would go with the HarborCluster go with nobody: the database stays, and nobody gets into it without the
+/// Secret. Then it is in the plan no longer.
+fn let_go(site: &Site<'_>, secret: Secret, plan: &mut Plan) {
+    let retained = matches!(site.common().deletion_policy(), DeletionPolicy::Retain);
+    if retained && goes_with(site.cluster, &secret.metadata) {
+        let name = secret.name_any();
+        // It exists, so nothing is made of this; and should it go just now, the same one is.
+        let same = Secret { metadata: site.metadata(&name), ..secret };
+        plan.create_once(&name, move |_| Ok(same.clone())).retain();
     }
 }
 
 /// Plans a database.
 pub fn database(
     site: &Site<'_>,
-    given: &Resolved,
+    needs: &Needs<'_>,
     plan: &mut Plan,
 ) -> Result<Part<HarborDatabase>, DrawError> {
     let (name, secret) = (site.names.postgres(), site.names.database_password());
-    let_go(site, given, plan);
-    let there = given.observed::<Postgresql>(&name);
+    let there = needs.observe::<Postgresql>(&name);
+    let secrets = credentials(site).map(|secret| needs.observe::<Secret>(secret));
+    let given = given_to_us(site).map(|secret| needs.observe::<Secret>(secret));
+    let there = found(there)?;
+    let mut password = None;
+    for secret in secrets {
+        let secret = found(secret)?;
+        password = password.or_else(|| secret?.data?.remove("password"));
+    }
+    // A preview has no values, and shows what there would be.
+    let password = password.or_else(|| needs.is_assumed().then(ByteString::default));
+    for secret in given {
+        if let Some(secret) = found(secret)? {
+            let_go(site, secret, plan);
+        }
+    }
     let mut object = Postgresql::new(&name, PostgresqlSpec { fields: fields(spec(site, there.as_ref())?) });
     object.metadata = site.metadata(&name);
     let ssl_mode = ssl_mode(there.as_ref());
     let health = health(there);
     let database = site.keep(plan.add(object).ready_when(move |_| health.clone()));
-    let password = credentials(site)
-        .iter()
-        .filter_map(|name| given.observed::<Secret>(name))
-        .find_map(|found| found.data?.remove("password"))
-        // A preview has no values, and shows what there would be.
-        .or_else(|| given.is_assumed().then(ByteString::default));
     let copy = if let Some(password) = password {
         plan.add(copy(site, &secret, password)).vouched_for_by::<Harbor>(site.names.harbor())
     } else {

@@ -4,13 +4,14 @@
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use serde_json::{Value, json};
-use windlass::{DrawError, Inputs, Plan, Readiness, Resolved, readiness};
+use windlass::{DrawError, Known, Needs, Object, Plan, Readiness, readiness};
 
 use crate::api::redis::RedisHost;
 use crate::catalogue::Delegated;
 use crate::cluster::{Part, Site, password};
 use crate::workload::at_field;
 
+use super::found;
 use super::kinds::{RedisFailover, RedisFailoverSpec, at, fields};
 
 const SENTINEL_PORT: i32 = 26379;
@@ -29,20 +30,15 @@ fn sentinels(name: &str) -> String {
     format!("rfs-{name}")
 }
 
-/// What is looked at to know whether it is healthy, and what of it cannot change.
-pub fn inputs(name: &str, inputs: &mut Inputs) {
-    inputs.observe::<RedisFailover>(name);
-    inputs.observe::<StatefulSet>(servers(name));
-    inputs.observe::<Deployment>(sentinels(name));
-}
-
 /// Plans a RedisFailover.
-pub fn cache(site: &Site<'_>, given: &Resolved, plan: &mut Plan) -> Result<Part<RedisHost>, DrawError> {
+pub fn cache(site: &Site<'_>, needs: &Needs<'_>, plan: &mut Plan) -> Result<Part<RedisHost>, DrawError> {
     let spec = site.cluster.spec.cache.as_ref().and_then(|cache| cache.spec.redis_failover.clone());
     let spec = spec.unwrap_or_default();
     let name = site.names.cache();
+    let observed = needs.observe::<RedisFailover>(&name);
+    let health = Health::ask(&name, needs);
+    let found = found(observed)?;
     let secret = password::plan(site, &name, &KEYS, plan).vouched_for_by::<RedisFailover>(&*name);
-    let found = given.observed::<RedisFailover>(&name);
     let there = |place: &str| found.as_ref().and_then(|found| at(&found.spec.fields, place));
     let runs = there("redis/image").and_then(Value::as_str);
     let image = site.image_that_runs(&spec.image, runs, |repository, suffix| {
@@ -91,7 +87,7 @@ pub fn cache(site: &Site<'_>, given: &Resolved, plan: &mut Plan) -> Result<Part<
     let all = fields(json!({"redis": redis, "sentinel": sentinel, "auth": {"secretPath": name}}));
     let mut failover = RedisFailover::new(&name, RedisFailoverSpec { fields: all });
     failover.metadata = site.metadata(&name);
-    let health = health(&name, given);
+    let health = health.of(&name)?;
     let failover = plan.add(failover).ready_when(move |_| health.clone()).after([&secret]);
     let told = RedisHost {
         host: sentinels(&name),
@@ -103,12 +99,26 @@ pub fn cache(site: &Site<'_>, given: &Resolved, plan: &mut Plan) -> Result<Part<
     Ok(Part { told: Ok(told), needs: vec![secret, failover] })
 }
 
-fn health(name: &str, given: &Resolved) -> Readiness {
-    let servers =
-        (servers(name), given.observed_live::<StatefulSet, _>(servers(name), readiness::stateful_set));
-    let sentinels =
-        (sentinels(name), given.observed_live::<Deployment, _>(sentinels(name), readiness::deployment));
-    for (kind, (name, found)) in [("StatefulSet", servers), ("Deployment", sentinels)] {
+/// What its operator has made, as it is.
+struct Health {
+    servers: Known<Option<Object<StatefulSet>>>,
+    sentinels: Known<Option<Object<Deployment>>>,
+}
+
+impl Health {
+    fn ask(name: &str, needs: &Needs<'_>) -> Self {
+        Self { servers: needs.observe(servers(name)), sentinels: needs.observe(sentinels(name)) }
+    }
+
+    fn of(self, name: &str) -> Result<Readiness, DrawError> {
+        let set = self.servers.or_wait()?.and_then(|set| set.live(readiness::stateful_set));
+        let deployment = self.sentinels.or_wait()?.and_then(|found| found.live(readiness::deployment));
+        Ok(health((servers(name), set), (sentinels(name), deployment)))
+    }
+}
+
+fn health(set: (String, Option<Readiness>), deployment: (String, Option<Readiness>)) -> Readiness {
+    for (kind, (name, found)) in [("StatefulSet", set), ("Deployment", deployment)] {
         match found {
             Some(Readiness::Ready) => {}
             Some(Readiness::Waiting(why)) => return Readiness::Waiting(format!("its {kind} {name}: {why}")),

@@ -1,0 +1,95 @@
+//! Meeting an object of a planned name that our watch does not show, or that is not ours.
+
+use serde_json::Value;
+use windlass_runtime::meta::{Keep, Uid};
+
+use super::run::Run;
+use crate::error::{NodeError, Reason};
+use crate::live::Live;
+use crate::names::{ask, label, mark};
+use crate::plan::node::{How, Visit as _, Write};
+
+impl Run<'_> {
+    /// Something of the planned name exists that our watch does not show: ours without its label, or somebody else's.
+    pub(super) async fn adopt_found(&self, write: Write<'_>) -> Result<(), NodeError> {
+        let Write { place, desired, .. } = write;
+        let writer = &self.applier.writer;
+        let Some(mut found) = writer.read(&desired.resource, &desired.key).await? else {
+            return Err(NodeError::conflict("it came and went while we looked"));
+        };
+        let live = self.decode(&found)?;
+        let meta = &live.metadata;
+        let consent = meta.annotations.get(ask::ADOPT).is_some_and(|title| **title == *self.owner.title())
+            || self.owner.annotation(ask::ADOPT) == Some("true");
+        let ours =
+            self.owner.has(meta) || self.is_left_for_us(&live) || (consent && meta.controller().is_none());
+        let writers = self.writers_of(place, &desired.key).await?;
+        let inherited = !ours && writers.iter().any(|writer| writer.wrote(meta));
+        if !(ours || inherited) {
+            if !self.watch_foreign(&desired.resource, &desired.key).await {
+                return Err(NodeError::conflict("what was in its way has gone"));
+            }
+            return Err(self.collides(&live));
+        }
+        if meta.deleting {
+            return Err(NodeError::transient(
+                Reason::Waiting,
+                "an object of that name is still being deleted",
+            ));
+        }
+        if !writers.is_empty() {
+            found = self.inherit(desired, found, &writers).await?;
+        }
+        let only_marks = matches!(write.how, How::Marks);
+        if meta.managed.is_empty() && !only_marks {
+            writer.take_over(desired, &found).await?;
+        }
+        if place.retained() && only_marks {
+            // It may have been made by somebody who did not think of the day after.
+            writer.disown(desired, &found, self.owner.uid).await?;
+        }
+        if let How::Remake(remake) = write.how {
+            // What was made was made without knowing what exists.
+            let desired = remake.remake(&found).await?;
+            return self.apply_to(Write { desired: &desired, ..write }, meta, "adopted").await;
+        }
+        self.apply_to(write, meta, "adopted").await
+    }
+
+    /// What is known of an object that was read from the server.
+    fn decode(&self, found: &Value) -> Result<Live, NodeError> {
+        let keep = Keep::default().annotation(ask::ADOPT).annotation(mark::RETAIN).manager(self.applier.name);
+        // From text: managers' entries are kept as they are written, which a tree no longer knows.
+        let text = found.to_string();
+        keep.scope(|| serde_json::from_slice(text.as_bytes()))
+            .map_err(|_| NodeError::transient(Reason::Unavailable, "what is there cannot be read"))
+    }
+
+    /// Whether an object is data that an earlier owner of our name left behind.
+    pub(super) fn is_left_for_us(&self, live: &Live) -> bool {
+        let meta = &live.metadata;
+        let kept_for_us =
+            meta.annotations.get(mark::RETAIN).is_some_and(|title| **title == *self.owner.title());
+        let former = meta.labels.get(label::OWNER).and_then(|uid| uid.parse::<Uid>().ok());
+        kept_for_us
+            && meta.controller().is_none()
+            && meta.namespace() == self.owner.namespace()
+            && former.is_none_or(|former| !(self.applier.has_owner)(&former.to_string()))
+    }
+
+    /// The error for an object of the planned name that is not ours.
+    pub(super) fn collides(&self, live: &Live) -> NodeError {
+        let whose = match live.metadata.controller() {
+            Some(controller) => format!("controlled by {} {}", controller.kind, controller.name),
+            None => "it has no controller".to_owned(),
+        };
+        let message = format!(
+            "an object of that name exists and is not ours ({whose}): it is left alone. Delete or rename it, or let it be taken over \
+             with the annotation {}={} on it",
+            ask::ADOPT,
+            self.owner.title()
+        );
+        tracing::debug!(object = %live.metadata.key, whose, "collision");
+        NodeError::terminal(Reason::Collision, message)
+    }
+}

@@ -1,0 +1,26 @@
+//! The applier: brings the cluster to what a plan says, and takes a plan down again.
+//!
+//! It implements `plan::node::Visit`, through which nodes reach the cluster: change detection, adoption, the write budget,
+//! pruning, teardown. All I/O of a plan is in this room.
+
+mod adopt;
+mod applier;
+mod complete;
+mod guard;
+mod history;
+mod keyring;
+mod managed_fields;
+mod predecessor;
+mod prune;
+mod run;
+mod teardown;
+mod write;
+mod writer;
+
+pub(crate) use self::applier::{Applier, Report};
+pub(crate) use self::guard::retry_after;
+pub(crate) use self::history::{WRITES, WriteHistory};
+pub use self::keyring::Keyring;
+pub(crate) use self::prune::Pruned;
+pub(crate) use self::teardown::TornDown;
+pub(crate) use self::writer::Writer;

@@ -1,0 +1,164 @@
+//! Objects of a former operator that had a planned object before us: found, believed, and where they would go on writing,
+//! deleted.
+//!
+//! It promises: a writer counts only if it is our owner's, and what it wrote only if it controls it, or names it and nobody controls
+//! that; what was inherited is ours, by its label, before its writer goes, so that a crash in between loses nothing; and nothing that a
+//! writer wrote goes with it.
+
+use serde_json::Value;
+use windlass_runtime::key::ObjectKey;
+use windlass_runtime::meta::{Meta, Uid};
+use windlass_runtime::resource::ResourceType;
+
+use super::run::Run;
+use crate::error::NodeError;
+use crate::names::label::OWNER;
+use crate::plan::Predecessor;
+use crate::plan::desired::Desired;
+use crate::plan::drawn::Place;
+
+/// An object of our owner that wrote another one.
+pub(super) struct Writer {
+    resource: ResourceType,
+    key: ObjectKey,
+    uid: Uid,
+    /// Whether its spec names what it is said to have written.
+    names_it: bool,
+    /// Whether it only had it, and goes on without.
+    stays: bool,
+}
+
+impl Writer {
+    /// Whether an object is its work, and nobody else's.
+    pub(super) fn wrote(&self, meta: &Meta) -> bool {
+        meta.controller().map_or(self.names_it, |controller| controller.uid == self.uid)
+    }
+}
+
+impl Run<'_> {
+    /// Those that wrote the object of a node, are there, and belong to our owner.
+    pub(super) async fn writers_of(&self, place: &Place, of: &ObjectKey) -> Result<Vec<Writer>, NodeError> {
+        let mut writers = Vec::new();
+        for Predecessor { resource, name, stays } in &place.options.predecessors {
+            let namespace = of.namespace().filter(|_| resource.namespaced).map(Into::into);
+            let key = ObjectKey::new(namespace, &**name);
+            let Some(found) = self.applier.writer.read(resource, &key).await? else { continue };
+            let uid = found["metadata"]["uid"].as_str().and_then(|uid| uid.parse().ok());
+            if let Some(uid) = uid.filter(|_| belongs_to(&found, self.owner.uid, *stays)) {
+                let names_it = names(&found["spec"], of.name());
+                writers.push(Writer { resource: resource.clone(), key, uid, names_it, stays: *stays });
+            }
+        }
+        Ok(writers)
+    }
+
+    /// Makes ours what these wrote, as it was read, and stops them; what it is then.
+    pub(super) async fn inherit(
+        &self,
+        desired: &Desired,
+        found: Value,
+        writers: &[Writer],
+    ) -> Result<Value, NodeError> {
+        let refers = |writer: &Writer| references(&found).any(|one| one["uid"] == *writer.uid.to_string());
+        // Its reference is dropped before its writer goes: the garbage collector would take it along.
+        let gone: Vec<Uid> =
+            writers.iter().filter(|writer| refers(writer)).map(|writer| writer.uid).collect();
+        self.applier.writer.claim(desired, &found, self.owner.uid, &gone).await?;
+        self.stop(writers).await?;
+        let now = self.applier.writer.read(&desired.resource, &desired.key).await?;
+        now.ok_or_else(|| NodeError::conflict("it went while we looked"))
+    }
+
+    /// Stops those that write what is ours by now.
+    pub(super) async fn stop_writers_of(&self, place: &Place, of: &ObjectKey) -> Result<(), NodeError> {
+        let writers = self.writers_of(place, of).await?;
+        self.stop(&writers).await
+    }
+
+    async fn stop(&self, writers: &[Writer]) -> Result<(), NodeError> {
+        for Writer { resource, key, uid, .. } in writers.iter().filter(|writer| !writer.stays) {
+            self.applier.writer.delete(resource, key, *uid).await?;
+            tracing::info!(object = %format!("{} {key}", resource.kind), "deleted: what it wrote is ours now");
+        }
+        Ok(())
+    }
+}
+
+fn references(object: &Value) -> impl Iterator<Item = &Value> {
+    object["metadata"]["ownerReferences"].as_array().into_iter().flatten()
+}
+
+/// Whether an object is an owner's: by who controls it, or, where nobody does and it stays, by our label. (What outlives its owner has
+/// only that. But anybody can copy a label: it is no reason to delete.)
+fn belongs_to(object: &Value, owner: Uid, stays: bool) -> bool {
+    let owner = owner.to_string();
+    match references(object).find(|one| one["controller"] == true) {
+        Some(controller) => controller["uid"] == *owner,
+        None => stays && object["metadata"]["labels"][OWNER] == *owner,
+    }
+}
+
+/// Whether a text anywhere in a value is this name.
+fn names(value: &Value, name: &str) -> bool {
+    match value {
+        Value::String(text) => text == name,
+        Value::Array(items) => items.iter().any(|item| names(item, name)),
+        Value::Object(members) => members.values().any(|member| names(member, name)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_somebody_controls_is_his_and_what_nobody_controls_is_whose_spec_names_it() {
+        let uid: Uid = "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d".parse().unwrap();
+        let meta = |controller: Option<&str>| -> Meta {
+            let reference = |uid| json!({"apiVersion": "v1", "kind": "Keeper", "name": "k", "uid": uid, "controller": true});
+            let references: Vec<_> = controller.map(reference).into_iter().collect();
+            let uid = "1b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d";
+            serde_json::from_value(json!({"name": "a", "uid": uid, "ownerReferences": references})).unwrap()
+        };
+        let resource = ResourceType::of::<k8s_openapi::api::core::v1::ConfigMap>();
+        let writer = |names_it| Writer {
+            resource: resource.clone(),
+            key: ObjectKey::namespaced("shop", "keeper"),
+            uid,
+            names_it,
+            stays: true,
+        };
+        let his = uid.to_string();
+        assert!(writer(false).wrote(&meta(Some(&his))) && writer(true).wrote(&meta(None)));
+        assert!(!writer(false).wrote(&meta(None)));
+        assert!(!writer(true).wrote(&meta(Some("9b1f0000-9b1f-4f0e-8a63-7a5d1f0c2e9d"))), "another has it");
+    }
+
+    #[test]
+    fn a_writer_is_believed_where_it_names_what_it_wrote() {
+        let spec = json!({"secretName": "tls", "dnsNames": ["core"], "issuerRef": {"name": "internal"}});
+        assert!(names(&spec, "tls") && names(&spec, "core") && names(&spec, "internal"));
+        assert!(!names(&spec, "secretName") && !names(&spec, "tl"));
+        assert!(!names(&Value::Null, "tls"));
+    }
+
+    #[test]
+    fn a_writer_is_the_owners_only_if_that_controls_it_or_has_marked_it() {
+        let owner: Uid = "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d".parse().unwrap();
+        let kept_by = |controller: bool, uid: &str| json!({"metadata": {"ownerReferences": [{"uid": uid, "controller": controller}]}});
+        let other = "9b1f0000-9b1f-4f0e-8a63-7a5d1f0c2e9d";
+        for stays in [true, false] {
+            assert!(belongs_to(&kept_by(true, &owner.to_string()), owner, stays));
+            assert!(!belongs_to(&kept_by(false, &owner.to_string()), owner, stays));
+            assert!(!belongs_to(&kept_by(true, other), owner, stays));
+            assert!(!belongs_to(&json!({"metadata": {}}), owner, stays));
+        }
+        let mut labelled = json!({"metadata": {"labels": {OWNER: owner.to_string()}}});
+        assert!(belongs_to(&labelled, owner, true));
+        assert!(!belongs_to(&labelled, owner, false), "nothing is deleted for a label");
+        labelled["metadata"]["ownerReferences"] = kept_by(true, other)["metadata"]["ownerReferences"].clone();
+        assert!(!belongs_to(&labelled, owner, true), "a label that was copied");
+    }
+}

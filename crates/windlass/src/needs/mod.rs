@@ -1,0 +1,21 @@
+//! Needs: objects that a plan asks for and does not own.
+//!
+//! An object is watched by namespace and name, one watch each however many owners ask for it, and only as long as one of
+//! them does: an operator never reads all Secrets of a cluster. What another controller of the same operator creates is
+//! read from [one watch of everything that it creates](made), and objects that are found by a label from
+//! [one watch per kind and label](labelled).
+//!
+//! This room knows no plan. A plan asks through [`Answers`]: the cluster answers through a [`Pass`], previews through
+//! [`fixed`] answers.
+
+mod ask;
+pub(crate) mod fixed;
+pub(crate) mod labelled;
+pub(crate) mod made;
+mod pass;
+mod registry;
+mod source;
+
+pub(crate) use self::ask::{Answer, Answers, Ask, Form};
+pub(crate) use self::pass::{Pass, PassEnd};
+pub(crate) use self::registry::Registry;

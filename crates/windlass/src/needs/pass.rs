@@ -1,0 +1,196 @@
+//! One pass of one owner: what its plan asks for, over several rounds.
+//!
+//! A plan is drawn in rounds. What it asks for and is not known yet is watched from then on, and when it was read the plan
+//! is drawn again. Everything that a pass asks for is watched until the next pass ends.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::future::join_all;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+use windlass_runtime::cache::SyncState;
+use windlass_runtime::key::ObjectKey;
+use windlass_runtime::resource::ResourceType;
+
+use super::ask::{Answer, Answers, AnyObjects, Ask, Form, NOT_READ};
+use super::labelled::ListAsk;
+use super::registry::{Followed, Holds, Registry};
+use crate::live::Known;
+
+/// How a pass ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PassEnd {
+    /// Everything that the plan asked for is known.
+    Complete,
+    /// Something is not known yet, or missing though it is required.
+    Incomplete,
+    /// The plan asked for something new in every round.
+    OutOfRounds,
+}
+
+/// Answers the requests of one owner's plan from the cluster.
+pub(crate) struct Pass<'r> {
+    registry: &'r Registry,
+    pub(super) owner: &'r ObjectKey,
+    /// The last pass ran out of rounds. Then only what the last complete pass asked for is known in the first round, so that
+    /// a plan without end asks for the same few objects in every pass.
+    endless: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    objects: Vec<Asked<Arc<Followed>>>,
+    lists: Vec<Asked<(usize, String)>>,
+    /// Watches of what other controllers create that were waited for, by their index.
+    awaited: BTreeSet<usize>,
+    round: usize,
+    /// What this round asked for first, and is not known yet.
+    new: Vec<New>,
+    /// The time of this pass is over.
+    late: bool,
+}
+
+struct Asked<T> {
+    what: T,
+    /// The round in which it was first asked for.
+    first: usize,
+    /// In the last round in which it was asked for, it was not known.
+    unknown: bool,
+}
+
+struct New {
+    title: String,
+    state: watch::Receiver<SyncState>,
+}
+
+impl<'r> Pass<'r> {
+    pub(super) fn new(registry: &'r Registry, owner: &'r ObjectKey, endless: bool) -> Self {
+        Self { registry, owner, endless, state: Mutex::default() }
+    }
+
+    /// What this round asked for first and is not known yet, as `Secret password`.
+    pub(crate) fn new_asks(&self) -> Vec<String> {
+        self.state.lock().new.iter().map(|new| new.title.clone()).collect()
+    }
+
+    /// Waits until all of that was read, or cannot be read, but not beyond the deadline; then the next round begins.
+    ///
+    /// Cancel safe: nothing is lost but the wait.
+    pub(crate) async fn settle(&self, deadline: Instant) {
+        let new = std::mem::take(&mut self.state.lock().new);
+        let read = new.into_iter().map(|mut new| async move {
+            // Fails only when nobody watches any more.
+            let _ = new.state.wait_for(|state| !matches!(state, SyncState::Starting)).await;
+        });
+        let in_time = timeout_at(deadline, join_all(read)).await.is_ok();
+        let mut state = self.state.lock();
+        state.late |= !in_time;
+        state.round += 1;
+    }
+
+    /// Watches an object that is in the way of a planned one, or that should exist, so that the owner learns when that
+    /// changes. Returns whether it exists now: between a look and the watch it may have gone or come, and nobody would tell.
+    pub(crate) async fn watch_foreign(
+        &self,
+        resource: &ResourceType,
+        key: &ObjectKey,
+        deadline: Instant,
+    ) -> bool {
+        let ask = Ask::new(resource.clone(), key.clone(), Form::Presence);
+        let followed = self.registry.follow(self.owner, &ask);
+        let round = self.state.lock().round;
+        self.state.lock().note(&followed, round, false);
+        let mut state = followed.source.state();
+        let _ = timeout_at(deadline, state.wait_for(SyncState::is_synced)).await;
+        followed.source.get().is_some()
+    }
+
+    /// Everything that was asked for, and what of it was last answered as unknown.
+    pub(super) fn into_parts(self) -> (Holds, Holds) {
+        let State { objects, lists, .. } = self.state.into_inner();
+        let unknown = Holds {
+            objects: objects.iter().filter(|one| one.unknown).map(|one| Arc::clone(&one.what)).collect(),
+            lists: lists.iter().filter(|one| one.unknown).map(|one| one.what.clone()).collect(),
+        };
+        let asked = Holds {
+            objects: objects.into_iter().map(|one| one.what).collect(),
+            lists: lists.into_iter().map(|one| one.what).collect(),
+        };
+        (asked, unknown)
+    }
+
+    /// Whether an object that is asked for in this round first counts as not asked for before, though it is watched.
+    fn is_withheld(&self, state: &State, first: usize, followed: &Arc<Followed>) -> bool {
+        self.endless && first == state.round && !self.registry.was_complete_with(self.owner, followed)
+    }
+}
+
+impl State {
+    /// Notes that an object was asked for; returns the round in which it was first.
+    fn note(&mut self, followed: &Arc<Followed>, round: usize, unknown: bool) -> usize {
+        if let Some(asked) = self.objects.iter_mut().find(|asked| Arc::ptr_eq(&asked.what, followed)) {
+            asked.unknown = unknown;
+            return asked.first;
+        }
+        self.objects.push(Asked { what: Arc::clone(followed), first: round, unknown });
+        round
+    }
+}
+
+impl Answers for Pass<'_> {
+    fn answer(&self, ask: &Ask) -> Answer {
+        let mut state = self.state.lock();
+        if !state.late {
+            // Before it is known what the other controller has created, everything would be watched by name.
+            let mut unlisted = self.registry.unlisted(ask).peekable();
+            if unlisted.peek().is_some() {
+                for (index, receiver) in unlisted {
+                    if state.awaited.insert(index) {
+                        state.new.push(New { title: ask.title(), state: receiver });
+                    }
+                }
+                return Answer::Unknown(NOT_READ.to_owned());
+            }
+        }
+        let followed = self.registry.follow(self.owner, ask);
+        let watched = followed.source.state();
+        // The state before the content: an object that comes in between is found.
+        let now = watched.borrow().clone();
+        let answer = Answer::of(followed.source.get(), &now, ask.source.form);
+        let starting = matches!(now, SyncState::Starting);
+        let round = state.round;
+        let first = state.note(&followed, round, matches!(answer, Answer::Unknown(_)));
+        let withheld = self.is_withheld(&state, first, &followed);
+        if withheld || (starting && first == round && matches!(answer, Answer::Unknown(_))) {
+            let title = ask.title();
+            if !state.new.iter().any(|new| new.title == title) {
+                state.new.push(New { title, state: watched });
+            }
+        }
+        if withheld { Answer::Unknown(NOT_READ.to_owned()) } else { answer }
+    }
+
+    fn list(&self, ask: &ListAsk) -> Known<AnyObjects> {
+        let Some((index, labelled)) = self.registry.list(ask) else {
+            return Known::Unknown("it is not declared".to_owned());
+        };
+        labelled.add(&ask.value, self.owner);
+        let found = labelled.get(&ask.value);
+        let mut state = self.state.lock();
+        let (round, what) = (state.round, (index, ask.value.clone()));
+        let asked = state.lists.iter().position(|asked| asked.what == what);
+        let first = asked.map_or(round, |at| state.lists[at].first);
+        match asked {
+            Some(at) => state.lists[at].unknown = !found.is_known(),
+            None => state.lists.push(Asked { what, first, unknown: !found.is_known() }),
+        }
+        let watched = labelled.state();
+        if first == round && !found.is_known() && matches!(*watched.borrow(), SyncState::Starting) {
+            state.new.push(New { title: ask.title(), state: watched });
+        }
+        found
+    }
+}

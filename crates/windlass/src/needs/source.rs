@@ -1,0 +1,46 @@
+//! One object that is watched by its name.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use windlass_runtime::cache::{Origin, Reader, Shape, Subscription, SyncState};
+use windlass_runtime::key::ObjectKey;
+
+use super::ask::Form;
+use crate::live::content::AsContent;
+
+/// A single object that is watched.
+pub(super) trait Source: Send + Sync {
+    fn get(&self) -> Option<Arc<dyn AsContent>>;
+    fn state(&self) -> watch::Receiver<SyncState>;
+    /// Calls `wake` at each change of the object; `None` if somebody else does.
+    fn subscribe(&self, wake: Box<dyn Fn() + Send + Sync>) -> Option<Subscription>;
+}
+
+/// A watch of its own, selected by name.
+pub(super) struct ByName<S> {
+    pub(super) reader: Reader<S>,
+    pub(super) key: ObjectKey,
+    pub(super) form: Form,
+}
+
+impl<S: Shape + AsContent> Source for ByName<S> {
+    fn get(&self) -> Option<Arc<dyn AsContent>> {
+        self.reader.get(&self.key).map(|object| object as Arc<dyn AsContent>)
+    }
+
+    fn state(&self) -> watch::Receiver<SyncState> {
+        self.reader.state()
+    }
+
+    fn subscribe(&self, wake: Box<dyn Fn() + Send + Sync>) -> Option<Subscription> {
+        // The end of a first list wakes by the state of the watch; an object in it is no news. But where an observed kind is
+        // installed later, the first list is where its objects appear.
+        let listed = self.form == Form::Observed;
+        Some(self.reader.subscribe(move |change| {
+            if listed || change.origin != Origin::InitialList {
+                wake();
+            }
+        }))
+    }
+}

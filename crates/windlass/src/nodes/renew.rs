@@ -1,0 +1,300 @@
+//! An object that is made anew before it is too old: certificates.
+//!
+//! An annotation of the object says until when it is good, another what it was made from. So a visit costs no request, and
+//! the content of a Secret is read only when it is to be replaced. What is made is a pure function of its
+//! [context](RenewContext).
+
+use futures::future::{BoxFuture, FutureExt as _};
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+use windlass_graph::Progress;
+use windlass_runtime::json::typed;
+use windlass_runtime::key::ObjectKey;
+use windlass_runtime::meta::Meta;
+use windlass_runtime::resource::ResourceType;
+
+use super::apply::create;
+use crate::error::{NodeError, PlanError};
+use crate::live::kind::id;
+use crate::live::{Kind, ownership};
+use crate::names::mark;
+use crate::names::naming::hex;
+use crate::plan::drawn::Place;
+use crate::plan::node::{How, Node, Remake, Visit, Visited, Write, being_deleted, not_read_back};
+use crate::plan::{Desired, Plan, Planned, Random};
+
+type Make = Box<dyn Fn(&mut RenewContext<'_>) -> Result<(Desired, Timestamp), PlanError> + Send + Sync>;
+
+const TOUCHED: &str = "somebody changed it";
+
+impl Plan {
+    /// An object of this name that is made, and made anew before it is too old: certificates. `make` runs when there is none,
+    /// when it is due, when somebody has changed its data, when `recipe` (what it is made by: names, lifetimes) is another,
+    /// and when a renewed object that it comes after was made anew; and only then.
+    ///
+    /// Unlike an object that is [generated once](Self::create_once), it protects nothing that would be lost with it: if it is
+    /// gone, another is made. Workloads that come after it are rolled when it was made anew.
+    pub fn renew<K: Kind + Serialize>(
+        &mut self,
+        name: impl AsRef<str>,
+        recipe: impl Into<String>,
+        make: impl Fn(&mut RenewContext<'_>) -> Result<Renewed<K>, PlanError> + Send + Sync + 'static,
+    ) -> Planned {
+        let resource = ResourceType::of::<K>();
+        let key = self.key(&resource, name.as_ref());
+        let (namespace, wanted) = (self.namespace().map(str::to_owned), key.clone());
+        let make: Make = Box::new(move |context: &mut RenewContext<'_>| {
+            let Renewed { object, due } = make(context)?;
+            let desired = Desired::of(&object, namespace.as_deref())?;
+            if desired.key == wanted {
+                return Ok((desired, due));
+            }
+            let (kind, key) = (&desired.resource.kind, &desired.key);
+            Err(PlanError::new(format!(
+                "the renewed {kind} is named {key}, but its place in the plan is {wanted}"
+            )))
+        });
+        let recipe = recipe.into();
+        self.node(id(&resource, &key, self.namespace()), Renew { resource, key, recipe, make })
+    }
+}
+
+struct Renew {
+    resource: ResourceType,
+    key: ObjectKey,
+    recipe: String,
+    make: Make,
+}
+
+impl Node for Renew {
+    fn describe(&self) -> String {
+        "renew".to_owned()
+    }
+
+    fn object(&self) -> Option<(&ResourceType, &ObjectKey)> {
+        Some((&self.resource, &self.key))
+    }
+
+    fn is_renewed(&self) -> bool {
+        true
+    }
+
+    fn visit<'a>(&'a self, place: &'a Place, run: &'a dyn Visit) -> BoxFuture<'a, Visited> {
+        self.bring(place, run).boxed()
+    }
+}
+
+impl Renew {
+    async fn bring(&self, place: &Place, run: &dyn Visit) -> Visited {
+        let live = run.live(&self.resource, &self.key)?;
+        if let Some(live) = &live {
+            let live = live.live();
+            if !run.owner().has(&live.metadata) && !run.was_left_for_us(live) {
+                return Err(run.collision(live));
+            }
+            if live.metadata.deleting {
+                return Ok(being_deleted(live));
+            }
+        }
+        let (from, now) = (self.made_from(place, run), Timestamp::now());
+        let stale = match &live {
+            None => Some("it is missing"),
+            Some(live) => stale(&live.live().metadata, &self.resource.api_version(), &from, now),
+        };
+        if let Some(why) = stale {
+            if why == TOUCHED {
+                run.stop_writers(place, &self.key).await?;
+            }
+            let present = if live.is_some() { run.read(&self.resource, &self.key).await? } else { None };
+            let making = Making { renew: self, place, run, from: &from, now };
+            let desired = making.make(present.as_ref()).await?;
+            let write = Write { place, desired: &desired, digest: &from, how: How::Remake(&making) };
+            match &live {
+                None => create(write, run).await?,
+                Some(live) => run.update(write, &live.live().metadata, why).await?,
+            }
+        }
+        let Some(live) = run.live(&self.resource, &self.key)? else { return Ok(not_read_back()) };
+        let meta = &live.live().metadata;
+        if let Some(due) = due(meta) {
+            run.note_due(due);
+        }
+        run.offer(place, version(meta).into_bytes());
+        Ok(Progress::Ready)
+    }
+
+    /// What it is to be made from: the recipe, and the versions of the renewed objects that it comes after.
+    fn made_from(&self, place: &Place, run: &dyn Visit) -> String {
+        let mut hash = Sha256::new();
+        hash.update(self.recipe.as_bytes());
+        for index in place.contents.iter().filter(|index| run.is_renewed(**index)) {
+            hash.update([0]);
+            hash.update(run.content(*index).map(|content| content.digest).unwrap_or_default());
+        }
+        hex(&hash.finalize()[..16])
+    }
+}
+
+/// One visit in which an object is made anew.
+struct Making<'a> {
+    renew: &'a Renew,
+    place: &'a Place,
+    run: &'a dyn Visit,
+    from: &'a str,
+    now: Timestamp,
+}
+
+impl Making<'_> {
+    /// Makes the object, given the one that exists. What it makes is what others in this run are made from.
+    async fn make(&self, present: Option<&Value>) -> Result<Desired, NodeError> {
+        let mut before = Vec::new();
+        for index in &self.place.contents {
+            before.extend(self.run.body(*index).await?);
+        }
+        let mut random = Random::new();
+        let mut context = RenewContext { now: self.now, random: &mut random, present, before: &before };
+        let (mut desired, due) = (self.renew.make)(&mut context)?;
+        self.run.mutate(self.place, &mut desired)?;
+        self.run.mark(self.place, &mut desired)?;
+        let data = desired.body.get("data").and_then(Value::as_object);
+        let keys: Vec<&str> = data.into_iter().flat_map(Map::keys).map(String::as_str).collect();
+        let keys = keys.join(",");
+        desired.annotate(mark::DUE, due.to_string());
+        desired.annotate(mark::MADE_FROM, format!("{}:{keys}", self.from));
+        self.run.offer_body(self.place, desired.body.clone());
+        Ok(desired)
+    }
+}
+
+impl Remake for Making<'_> {
+    fn remake<'a>(&'a self, present: &'a Value) -> BoxFuture<'a, Result<Desired, NodeError>> {
+        self.make(Some(present)).boxed()
+    }
+}
+
+/// The context in which a [renewed](crate::Plan::renew) object is made: the time, randomness, and what exists.
+pub struct RenewContext<'a> {
+    pub(crate) now: Timestamp,
+    pub(crate) random: &'a mut Random,
+    pub(crate) present: Option<&'a Value>,
+    pub(crate) before: &'a [Value],
+}
+
+impl<'a> RenewContext<'a> {
+    /// A context for tests: at this time, with this object in place, and these that it comes after.
+    pub fn at(
+        now: Timestamp,
+        random: &'a mut Random,
+        present: Option<&'a Value>,
+        before: &'a [Value],
+    ) -> Self {
+        Self { now, random, present, before }
+    }
+
+    /// The time.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Random numbers.
+    pub fn random(&mut self) -> &mut Random {
+        self.random
+    }
+
+    /// The object as it is; `None` if there is none, or none of this type.
+    pub fn present<K: DeserializeOwned>(&self) -> Option<K> {
+        typed(self.present?).ok()
+    }
+
+    /// A renewed object that this one comes after, as it is.
+    pub fn before<K: Kind + DeserializeOwned>(&self, name: &str) -> Option<K> {
+        let all = self.before.iter().filter(|object| object["kind"] == *K::kind(&()));
+        let typed = all.filter_map(|object| typed::<K>(object).ok());
+        typed.into_iter().find(|object| object.name_any() == name)
+    }
+}
+
+impl std::fmt::Debug for RenewContext<'_> {
+    // What is there may be secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RenewContext").field("now", &self.now).finish_non_exhaustive()
+    }
+}
+
+/// An object that was made, and until when it is good.
+pub struct Renewed<K> {
+    /// The object. Its `data`, if it has any, is watched for changes by others.
+    pub object: K,
+    /// When the maker is to be asked again. A moment that has passed means at once, for ever: say when.
+    pub due: Timestamp,
+}
+
+impl<K> std::fmt::Debug for Renewed<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Renewed").field("due", &self.due).finish_non_exhaustive()
+    }
+}
+
+/// Why an object has to be made anew, if it has to be.
+fn stale(meta: &Meta, api_version: &str, from: &str, now: Timestamp) -> Option<&'static str> {
+    if due(meta).is_none_or(|due| due <= now) {
+        return Some("it is due");
+    }
+    let made = meta.annotations.get(mark::MADE_FROM).map(|made| made.as_str().to_owned()).unwrap_or_default();
+    let Some(keys) = made.strip_prefix(from).and_then(|rest| rest.strip_prefix(':')) else {
+        return Some("what it is made from has changed");
+    };
+    let Some(entry) = meta.managed.iter().find(|entry| *entry.api_version == *api_version) else {
+        return Some("it was written in another way");
+    };
+    let data: Map<String, Value> =
+        keys.split(',').filter(|key| !key.is_empty()).map(|key| (key.to_owned(), "".into())).collect();
+    let lost = !data.is_empty() && ownership::lost(&json!({"data": data}), &entry.fields()).is_some();
+    lost.then_some(TOUCHED)
+}
+
+fn due(meta: &Meta) -> Option<Timestamp> {
+    meta.annotations.get(mark::DUE)?.parse().ok()
+}
+
+/// Another one whenever it was made anew.
+fn version(meta: &Meta) -> String {
+    let said = |key| meta.annotations.get(key).map(|value| value.as_str().to_owned()).unwrap_or_default();
+    format!("{} {} {}", meta.uid, said(mark::DUE), said(mark::MADE_FROM))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::Live;
+    use windlass_runtime::meta::Keep;
+
+    fn secret(due: &str, made: &str, fields: &Value) -> Live {
+        let text = json!({"metadata": {"name": "a", "namespace": "n", "uid": "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d", "resourceVersion": "5",
+            "annotations": {mark::DUE: due, mark::MADE_FROM: made},
+            "managedFields": [{"manager": "m", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}]}})
+        .to_string();
+        let keep = Keep::default().manager("m").annotation(mark::DUE).annotation(mark::MADE_FROM);
+        keep.scope(|| serde_json::from_str(&text)).unwrap()
+    }
+
+    #[test]
+    fn it_is_made_anew_when_due_or_made_from_something_else_or_touched() {
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let ours = json!({"f:data": {"f:tls.crt": {}, "f:tls.key": {}}});
+        let stale = |due: &str, made: &str, fields: &Value| {
+            super::stale(&secret(due, made, fields).metadata, "v1", "abc", now)
+        };
+        let later = "2026-01-01T00:00:01Z";
+        assert_eq!(stale(later, "abc:tls.crt,tls.key", &ours), None);
+        assert_eq!(stale("2026-01-01T00:00:00Z", "abc:tls.crt,tls.key", &ours), Some("it is due"));
+        assert_eq!(stale("soon", "abc:tls.crt,tls.key", &ours), Some("it is due"));
+        assert_eq!(stale(later, "abd:tls.crt,tls.key", &ours), Some("what it is made from has changed"));
+        let theirs = json!({"f:data": {"f:tls.key": {}}});
+        assert_eq!(stale(later, "abc:tls.crt,tls.key", &theirs), Some("somebody changed it"));
+    }
+}

@@ -1,0 +1,277 @@
+//! A desired object: what shall be applied, in one canonical form.
+//!
+//! It promises: equal objects have equal forms, whatever built them. Nulls, the status, empty label and annotation maps are
+//! gone; `stringData` of a Secret is in `data`, so that what is applied is what is stored.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use windlass_runtime::intern::Str;
+use windlass_runtime::key::ObjectKey;
+use windlass_runtime::resource::ResourceType;
+
+use crate::error::PlanError;
+use crate::live::Kind;
+use crate::live::kind::{has_content, id, is_secret};
+use crate::names::mark;
+
+/// An object as it shall be.
+#[derive(Clone)]
+pub struct Desired {
+    pub(crate) resource: ResourceType,
+    pub(crate) key: ObjectKey,
+    pub(crate) body: Value,
+}
+
+impl Desired {
+    /// The canonical form of an object. One that names no namespace is in `namespace`, if its kind has namespaces.
+    pub(crate) fn of<K: Kind + Serialize>(object: &K, namespace: Option<&str>) -> Result<Self, PlanError> {
+        let resource = ResourceType::of::<K>();
+        let body = serde_json::to_value(object).map_err(|error| {
+            PlanError::new(format!("a {} cannot be written as JSON: {error}", resource.kind))
+        })?;
+        Self::from_value(resource, body, namespace)
+    }
+
+    /// The same, of an object that is JSON already.
+    pub(crate) fn from_value(
+        resource: ResourceType,
+        mut body: Value,
+        namespace: Option<&str>,
+    ) -> Result<Self, PlanError> {
+        tidy(&mut body);
+        let Some(name) =
+            body.pointer("/metadata/name").and_then(Value::as_str).filter(|name| !name.is_empty())
+        else {
+            return Err(PlanError::new(format!(
+                "a {} of the plan has no name: set metadata.name",
+                resource.kind
+            )));
+        };
+        let own = body.pointer("/metadata/namespace").and_then(Value::as_str);
+        let key = match own.or(namespace).filter(|_| resource.namespaced) {
+            Some(namespace) => ObjectKey::namespaced(Str::new(namespace), name),
+            None if resource.namespaced => {
+                let said = format!(
+                    "{} {name} has no namespace, and neither has its owner: set metadata.namespace",
+                    resource.kind
+                );
+                return Err(PlanError::new(said));
+            }
+            None => ObjectKey::cluster(name),
+        };
+        body["apiVersion"] = resource.api_version().into();
+        body["kind"] = json!(resource.kind);
+        if let Some(namespace) = key.namespace() {
+            body["metadata"]["namespace"] = namespace.into();
+        }
+        if resource.group.is_empty() && resource.kind == "Secret" {
+            encode_string_data(&mut body);
+        }
+        Ok(Self { resource, key, body })
+    }
+
+    /// The object's kind.
+    pub fn resource(&self) -> &ResourceType {
+        &self.resource
+    }
+
+    /// Its namespace and name.
+    pub fn key(&self) -> &ObjectKey {
+        &self.key
+    }
+
+    /// The object as JSON, to be changed by a mutation. Its kind and name are not to be changed.
+    pub fn body_mut(&mut self) -> &mut Value {
+        &mut self.body
+    }
+
+    /// The object as JSON.
+    pub fn body(&self) -> &Value {
+        &self.body
+    }
+
+    /// Sets a label of the object itself.
+    pub fn label(&mut self, key: &str, value: impl Into<String>) {
+        self.set(&["metadata", "labels"], key, value);
+    }
+
+    /// Sets an annotation of the object itself.
+    pub fn annotate(&mut self, key: &str, value: impl Into<String>) {
+        self.set(&["metadata", "annotations"], key, value);
+    }
+
+    /// Sets a label of the pods that the object makes, if it makes any. Not in its selector, which cannot be changed.
+    pub fn label_pods(&mut self, key: &str, value: impl Into<String>) {
+        if self.makes_pods() {
+            self.set(&["spec", "template", "metadata", "labels"], key, value);
+        }
+    }
+
+    /// Sets an annotation of the pods that the object makes, if it makes any: a change of it rolls them.
+    pub fn annotate_pods(&mut self, key: &str, value: impl Into<String>) {
+        if self.makes_pods() {
+            self.set(&["spec", "template", "metadata", "annotations"], key, value);
+        }
+    }
+
+    /// Whether it makes pods from a template.
+    pub fn makes_pods(&self) -> bool {
+        let known = matches!(
+            (&*self.resource.group, &*self.resource.kind),
+            ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet") | ("batch", "Job")
+        );
+        known && self.body.pointer("/spec/template").is_some_and(Value::is_object)
+    }
+
+    /// Whether its content is secret, so that a digest of it must be keyed.
+    pub(crate) fn is_secret(&self) -> bool {
+        is_secret(&self.resource)
+    }
+
+    /// Whether others depend on its content, not only on its being there.
+    pub(crate) fn has_content(&self) -> bool {
+        has_content(&self.resource)
+    }
+
+    /// Its content apart from its metadata.
+    pub(crate) fn content(&self) -> Value {
+        let mut content = self.body.clone();
+        if let Some(members) = content.as_object_mut() {
+            members.remove("metadata");
+        }
+        content
+    }
+
+    /// What people read of it: `Deployment shop-core`, with the namespace where that is not the owner's.
+    pub(crate) fn id(&self, home: Option<&str>) -> String {
+        id(&self.resource, &self.key, home)
+    }
+
+    fn set(&mut self, path: &[&str], key: &str, value: impl Into<String>) {
+        let mut at = &mut self.body;
+        for name in path {
+            if !at[*name].is_object() {
+                at[*name] = Value::Object(Map::new());
+            }
+            at = &mut at[*name];
+        }
+        at[key] = value.into().into();
+    }
+}
+
+impl std::fmt::Debug for Desired {
+    // It may be a Secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.resource.kind, self.key)
+    }
+}
+
+/// The digest that an object carries.
+pub(crate) fn digest_of(desired: &Desired) -> String {
+    let annotations = desired.body.pointer("/metadata/annotations");
+    let digest = annotations.and_then(|annotations| annotations.get(mark::DIGEST)).and_then(Value::as_str);
+    digest.unwrap_or_default().to_owned()
+}
+
+/// Removes what says nothing.
+fn tidy(body: &mut Value) {
+    drop_nulls(body);
+    if let Some(members) = body.as_object_mut() {
+        members.remove("status");
+    }
+    tidy_metadata(body.get_mut("metadata"));
+    tidy_metadata(body.pointer_mut("/spec/template/metadata"));
+}
+
+fn tidy_metadata(metadata: Option<&mut Value>) {
+    if let Some(metadata) = metadata.and_then(Value::as_object_mut) {
+        for name in ["labels", "annotations"] {
+            if metadata.get(name).and_then(Value::as_object).is_some_and(Map::is_empty) {
+                metadata.remove(name);
+            }
+        }
+        for name in ["managedFields", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink"]
+        {
+            metadata.remove(name);
+        }
+    }
+}
+
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, value| !value.is_null());
+            members.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+/// The server would do the same, and then keep `stringData` in what we own though it is nowhere in the object.
+fn encode_string_data(body: &mut Value) {
+    let Some(members) = body.as_object_mut() else { return };
+    let Some(Value::Object(texts)) = members.remove("stringData") else { return };
+    let data = members.entry("data").or_insert_with(|| Value::Object(Map::new()));
+    for (key, text) in texts {
+        data[key] = BASE64_STANDARD.encode(text.as_str().unwrap_or_default()).into();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::apps::v1::Deployment;
+    use k8s_openapi::api::core::v1::{Namespace, Secret};
+
+    fn of<K: Kind + Serialize + serde::de::DeserializeOwned>(object: Value) -> Result<Desired, PlanError> {
+        Desired::of(&serde_json::from_value::<K>(object).unwrap(), Some("shop"))
+    }
+
+    #[test]
+    fn what_says_nothing_is_left_out() {
+        let object = json!({"metadata": {"name": "web", "labels": {}, "annotations": {}, "uid": "x"},
+            "spec": {"selector": {}, "template": {"metadata": {"labels": {}}, "spec": {"containers": [], "securityContext": {}}}},
+            "status": {"replicas": 1}});
+        assert_eq!(
+            of::<Deployment>(object).unwrap().body,
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
+                "spec": {"selector": {}, "template": {"metadata": {}, "spec": {"containers": [], "securityContext": {}}}}})
+        );
+    }
+
+    #[test]
+    fn string_data_becomes_data() {
+        let secret =
+            of::<Secret>(json!({"metadata": {"name": "s"}, "data": {"a": "eA=="}, "stringData": {"b": "y"}}))
+                .unwrap();
+        assert_eq!(secret.body["data"], json!({"a": "eA==", "b": "eQ=="}));
+        assert!(secret.body.get("stringData").is_none());
+        assert!(!format!("{secret:?}").contains("eQ"), "never in a log");
+    }
+
+    #[test]
+    fn the_owner_lends_its_namespace_unless_the_kind_has_none() {
+        assert_eq!(of::<Secret>(json!({"metadata": {"name": "s"}})).unwrap().key.to_string(), "shop/s");
+        assert_eq!(
+            of::<Secret>(json!({"metadata": {"name": "s", "namespace": "n"}})).unwrap().key.to_string(),
+            "n/s"
+        );
+        assert_eq!(of::<Namespace>(json!({"metadata": {"name": "n"}})).unwrap().key.to_string(), "n");
+        let homeless = Desired::of(
+            &Secret {
+                metadata: kube::api::ObjectMeta { name: Some("s".into()), ..Default::default() },
+                ..Default::default()
+            },
+            None,
+        );
+        assert!(homeless.unwrap_err().to_string().contains("set metadata.namespace"));
+    }
+
+    #[test]
+    fn a_nameless_object_is_refused() {
+        assert!(of::<Secret>(json!({"metadata": {}})).unwrap_err().to_string().contains("metadata.name"));
+    }
+}

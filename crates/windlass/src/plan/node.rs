@@ -1,0 +1,305 @@
+//! What a node of a plan can do, and what it may ask of the run that visits it.
+//!
+//! A node kind implements [`Node`] in a file of its own in `nodes`. It reaches the cluster only through [`Visit`], which the
+//! applier implements, so that a node kind can be tested without a cluster.
+
+use std::fmt;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt as _};
+use jiff::Timestamp;
+use serde_json::Value;
+use windlass_graph::Progress;
+use windlass_runtime::client::Deletion;
+use windlass_runtime::key::ObjectKey;
+use windlass_runtime::meta::{Meta, Uid};
+use windlass_runtime::resource::ResourceType;
+
+use super::desired::Desired;
+use super::digest::Content;
+use super::drawn::Place;
+use super::owner::OwnerView;
+use crate::error::{NodeError, Reason};
+use crate::live::{Live, LiveRef};
+
+/// The outcome of a visit to a node.
+pub(crate) type Visited = Result<Progress<Wait>, NodeError>;
+
+/// The reason why a node waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    pub(crate) reason: Reason,
+    pub(crate) message: String,
+    /// When to look again, if nothing will wake the owner.
+    pub(crate) poll: Option<Duration>,
+}
+
+impl Wait {
+    /// Something needs more time, and a watch will tell.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self::because(Reason::Waiting, message)
+    }
+
+    /// The same for another reason.
+    pub(crate) fn because(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into(), poll: None }
+    }
+
+    /// Nothing tells when it is over: look again after this time.
+    pub(crate) fn poll(mut self, poll: Duration) -> Self {
+        self.poll = Some(poll);
+        self
+    }
+
+    /// The reason in one word.
+    pub fn reason(&self) -> Reason {
+        self.reason
+    }
+}
+
+impl From<Wait> for Progress<Wait> {
+    fn from(wait: Wait) -> Self {
+        Self::Waiting(wait)
+    }
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// One kind of node: its description, its visit, its removal.
+pub(crate) trait Node: Send + Sync + 'static {
+    /// What becomes of the node, in a few words, for previews.
+    fn describe(&self) -> String;
+
+    /// The object that the node is about, if it is about one of ours.
+    fn object(&self) -> Option<(&ResourceType, &ObjectKey)> {
+        None
+    }
+
+    /// What the node comes to without a cluster, for sketches.
+    fn sketch(&self) -> Sketched<'_> {
+        Sketched::Nothing
+    }
+
+    /// The kind of a node that is about no object, for metrics.
+    fn kind(&self) -> &'static str {
+        "object"
+    }
+
+    /// Whether the plan is incomplete because of this node: then nothing is pruned.
+    fn is_incomplete(&self) -> bool {
+        false
+    }
+
+    /// Whether the object stays when it leaves the plan, and goes with its owner.
+    fn outlives_plan(&self) -> bool {
+        false
+    }
+
+    /// Whether nodes that come after it are renewed with it.
+    fn is_renewed(&self) -> bool {
+        false
+    }
+
+    /// Whether its removal undoes something outside of the cluster, so that the owner needs a finalizer.
+    fn undoes(&self) -> bool {
+        false
+    }
+
+    /// Brings the node to where the plan wants it, without waiting for anything that takes long.
+    fn visit<'a>(&'a self, place: &'a Place, run: &'a dyn Visit) -> BoxFuture<'a, Visited>;
+
+    /// Takes the node down, when its owner is deleted in order. By default its object is deleted.
+    fn remove<'a>(&'a self, place: &'a Place, run: &'a dyn Visit) -> BoxFuture<'a, Visited> {
+        remove_object(place, run).boxed()
+    }
+}
+
+/// What a node comes to without a cluster.
+pub(crate) enum Sketched<'a> {
+    /// This object would be applied.
+    Object(&'a Desired),
+    /// The node waits: why.
+    Waits(&'a str),
+    /// Neither.
+    Nothing,
+}
+
+/// How an object is written.
+#[derive(Clone, Copy)]
+pub(crate) enum How<'a> {
+    /// By server-side apply.
+    Apply,
+    /// Only our marks are put on the object: its content is never touched.
+    Marks,
+    /// By server-side apply of what is made anew, given the object that exists.
+    Remake(&'a dyn Remake),
+}
+
+/// Makes an object anew, given the one that exists.
+pub(crate) trait Remake: Send + Sync {
+    fn remake<'a>(&'a self, present: &'a Value) -> BoxFuture<'a, Result<Desired, NodeError>>;
+}
+
+/// One write of a node's object.
+#[derive(Clone, Copy)]
+pub(crate) struct Write<'a> {
+    pub(crate) place: &'a Place,
+    pub(crate) desired: &'a Desired,
+    /// What was last refused or fought over is recognised by this digest.
+    pub(crate) digest: &'a str,
+    pub(crate) how: How<'a>,
+}
+
+/// What came of the attempt to create an object.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Creation {
+    /// It was created.
+    Created,
+    /// An object of that name exists.
+    Exists,
+}
+
+/// What a node may ask of the run that visits it.
+pub(crate) trait Visit: Send + Sync {
+    /// The owner of the plan.
+    fn owner(&self) -> &OwnerView;
+
+    /// The live object, from the cache. Fails if the kind is not declared.
+    fn live(&self, resource: &ResourceType, key: &ObjectKey) -> Result<Option<LiveRef>, NodeError>;
+
+    /// Why objects of a kind cannot exist now, where that is to be expected. Fails if the kind is not declared.
+    fn missing_kind(&self, resource: &ResourceType) -> Result<Option<String>, NodeError>;
+
+    /// The object as the server has it.
+    fn read<'a>(
+        &'a self,
+        resource: &'a ResourceType,
+        key: &'a ObjectKey,
+    ) -> BoxFuture<'a, Result<Option<Value>, NodeError>>;
+
+    /// The desired object with the mutations of its node and of the controller.
+    fn mutate(&self, place: &Place, desired: &mut Desired) -> Result<(), NodeError>;
+
+    /// Puts labels, order and ownership on an object.
+    fn mark(&self, place: &Place, desired: &mut Desired) -> Result<(), NodeError>;
+
+    /// The planned object with everything that all objects of a plan have, its digest included.
+    fn complete<'a>(
+        &'a self,
+        place: &'a Place,
+        planned: &'a Desired,
+        live: Option<&'a Live>,
+    ) -> BoxFuture<'a, Result<Desired, NodeError>>;
+
+    /// Creates the object, if none of its name exists.
+    fn create<'a>(&'a self, write: Write<'a>) -> BoxFuture<'a, Result<Creation, NodeError>>;
+
+    /// Applies to the object that exists.
+    fn update<'a>(
+        &'a self,
+        write: Write<'a>,
+        live: &'a Meta,
+        why: &'a str,
+    ) -> BoxFuture<'a, Result<(), NodeError>>;
+
+    /// Adopts what exists under the object's name, if it may be adopted; fails with a collision otherwise.
+    fn adopt<'a>(&'a self, write: Write<'a>) -> BoxFuture<'a, Result<(), NodeError>>;
+
+    /// Whether a live object is data that an earlier owner of the same name left behind for this one.
+    fn was_left_for_us(&self, live: &Live) -> bool;
+
+    /// The error for an object of the planned name that is not ours.
+    fn collision(&self, live: &Live) -> NodeError;
+
+    /// Fails if a missing object goes with its owner, which is being deleted; asked of the server, once in a run.
+    fn ensure_owner(&self) -> BoxFuture<'_, Result<(), NodeError>>;
+
+    /// Whether the node's object has existed before.
+    fn was_there(&self, place: &Place) -> bool;
+
+    /// Watches an object that is not ours, so that its change wakes the owner; returns whether it exists.
+    fn watch_foreign<'a>(&'a self, resource: &'a ResourceType, key: &'a ObjectKey) -> BoxFuture<'a, bool>;
+
+    /// Deletes the objects of a former operator that would go on writing this node's object.
+    fn stop_writers<'a>(
+        &'a self,
+        place: &'a Place,
+        of: &'a ObjectKey,
+    ) -> BoxFuture<'a, Result<(), NodeError>>;
+
+    /// Deletes this incarnation of an object.
+    fn delete<'a>(
+        &'a self,
+        resource: &'a ResourceType,
+        key: &'a ObjectKey,
+        uid: Uid,
+    ) -> BoxFuture<'a, Result<Deletion, NodeError>>;
+
+    /// Offers the content of a node to those that come after it.
+    fn offer(&self, place: &Place, digest: Vec<u8>);
+
+    /// The content that another node offered.
+    fn content(&self, index: usize) -> Option<Content>;
+
+    /// Whether another node is [renewed](Node::is_renewed).
+    fn is_renewed(&self, index: usize) -> bool;
+
+    /// The body of a renewed object of this run: read from the server at most once, and never kept beyond the run.
+    fn body(&self, index: usize) -> BoxFuture<'_, Result<Option<Value>, NodeError>>;
+
+    /// Hands the body of a renewed object to those that are made from it.
+    fn offer_body(&self, place: &Place, body: Value);
+
+    /// Notes that an object was generated, now or ever.
+    fn note_generated(&self, resource: &ResourceType, name: &str);
+
+    /// The owner has to be reconciled at this time, at the latest.
+    fn note_due(&self, due: Timestamp);
+
+    /// How long a node has been unfinished.
+    fn unfinished_for(&self, place: &Place) -> Duration;
+
+    /// A node is finished.
+    fn finished(&self, place: &Place);
+
+    /// What keeps the pods of a workload from running.
+    fn pod_problem(&self, resource: &ResourceType, key: &ObjectKey) -> Option<String>;
+}
+
+/// Deletes the object of a node, unless it is retained or not the owner's.
+async fn remove_object(place: &Place, run: &dyn Visit) -> Visited {
+    let Some((resource, key)) = place.object() else { return Ok(Progress::Ready) };
+    let Some(live) = run.live(resource, key)? else { return Ok(Progress::Ready) };
+    let meta = &live.live().metadata;
+    if place.retained() || !run.owner().has(meta) {
+        return Ok(Progress::Ready);
+    }
+    if meta.deleting {
+        return Ok(being_deleted(live.live()));
+    }
+    tracing::info!(object = %format!("{} {key}", resource.kind), "deleted with its owner");
+    Ok(match run.delete(resource, key, meta.uid).await? {
+        Deletion::Done => Progress::Ready,
+        Deletion::Pending => Wait::new("it is being deleted").into(),
+    })
+}
+
+/// The progress of an object that is being deleted.
+pub(crate) fn being_deleted(live: &Live) -> Progress<Wait> {
+    let held: Vec<&str> = live.metadata.finalizers.iter().map(|finalizer| &**finalizer).collect();
+    let message = if held.is_empty() {
+        "it is being deleted".to_owned()
+    } else {
+        format!("it is being deleted, held by {}", held.join(", "))
+    };
+    Wait::new(message).into()
+}
+
+/// The progress of an object that was written and is not in the cache yet.
+pub(crate) fn not_read_back() -> Progress<Wait> {
+    Wait::new("it has not been read back yet").into()
+}

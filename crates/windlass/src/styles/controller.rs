@@ -1,0 +1,372 @@
+//! From a blueprint to a controller.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Resource;
+use kube::api::ObjectMeta;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use windlass_runtime::access::Access;
+use windlass_runtime::cache::{Cache, InvalidSelector, Reader, Shape as _};
+use windlass_runtime::client::Client;
+use windlass_runtime::controller::predicate::changed;
+use windlass_runtime::controller::{BuildError, Builder, Controller, Owning, Watch};
+use windlass_runtime::events::Recorder;
+use windlass_runtime::key::ObjectKey;
+use windlass_runtime::meta::Meta;
+use windlass_runtime::object::owner::OwnerError;
+use windlass_runtime::resource::ResourceType;
+
+use super::blueprint::Blueprint;
+use crate::apply::{Applier, Keyring, WRITES, WriteHistory, Writer};
+use crate::error::PlanError;
+use crate::live::pods::{self, PodShape};
+use crate::live::watched::{ByLabel, OpenKind, everything, made_by, selection};
+use crate::metrics::PlanMetrics;
+use crate::names::{ask, label};
+use crate::needs::Registry;
+use crate::owner::{Debounce, Envelope, OwnerHandle, OwnerText, Owners, PlanState, Unreadable};
+use crate::plan::draft::Mutation;
+use crate::plan::owner::OwnerView;
+use crate::plan::{Desired, DigestKey, Kinds, Needs, Plan, Takeover};
+
+/// Turns a [`Blueprint`] into a controller.
+///
+/// ```no_run
+/// # use windlass::{Blueprint, PlanMetrics, PlanController};
+/// # use windlass_runtime::{cache::Cache, client::Client, events::Recorder, manager::Manager};
+/// # fn example<B: Blueprint>(shop: B, client: Client, cache: Cache, recorder: Recorder) -> Result<(), Box<dyn std::error::Error>> {
+/// let mut manager = Manager::new();
+/// let metrics = PlanMetrics::shown_in(manager.metrics());
+/// let controller = PlanController::of(shop)
+///     .home("shop-system")
+///     .workers(4)
+///     .metrics(&metrics)
+///     .build(&client, &cache, &recorder)?;
+/// manager.cache(&cache)?;
+/// manager.controller(controller)?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "it does nothing before `build`"]
+pub struct PlanController<B> {
+    blueprint: B,
+    options: Options,
+}
+
+/// What can be chosen, whatever the blueprint.
+struct Options {
+    namespaces: Option<Vec<String>>,
+    class: Option<String>,
+    class_annotation: &'static str,
+    workers: usize,
+    concurrency: usize,
+    home: String,
+    key: Option<DigestKey>,
+    keyring: Option<Keyring>,
+    metrics: PlanMetrics,
+    mutations: Vec<Mutation>,
+    writes: u32,
+    status_debounce: Duration,
+}
+
+/// The reason why a controller cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanControllerError {
+    /// The controller's name cannot be the value of a label.
+    #[error(
+        "{0:?} cannot be the name of a controller: take at most 63 letters, digits, '-', '_' and '.', the first and the last a \
+         letter or a digit"
+    )]
+    Name(&'static str),
+    /// The watches cannot be declared.
+    #[error(transparent)]
+    Selector(#[from] InvalidSelector),
+    /// The controller cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+}
+
+impl<B: Blueprint> PlanController<B> {
+    /// The controller of a blueprint, for all namespaces.
+    pub fn of(blueprint: B) -> Self {
+        let options = Options {
+            namespaces: None,
+            class: None,
+            class_annotation: ask::CLASS,
+            workers: 4,
+            concurrency: 8,
+            home: "default".into(),
+            key: None,
+            keyring: None,
+            metrics: PlanMetrics::hidden(),
+            mutations: Vec::new(),
+            writes: WRITES,
+            status_debounce: Duration::from_secs(1),
+        };
+        Self { blueprint, options }
+    }
+
+    fn with(self, change: impl FnOnce(Options) -> Options) -> Self {
+        Self { blueprint: self.blueprint, options: change(self.options) }
+    }
+
+    /// Only owners in these namespaces.
+    pub fn in_namespaces(self, namespaces: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.with(|options| Options {
+            namespaces: Some(namespaces.into_iter().map(Into::into).collect()),
+            ..options
+        })
+    }
+
+    /// Only owners of this [class](crate::names::ask::CLASS); without it, only owners that have none.
+    pub fn class(self, class: impl Into<String>) -> Self {
+        self.with(|options| Options { class: Some(class.into()), ..options })
+    }
+
+    /// The annotation that names an owner's class, where it is not [ours](ask::CLASS): that of an operator which this one
+    /// succeeds.
+    pub fn class_annotation(self, annotation: &'static str) -> Self {
+        self.with(|options| Options { class_annotation: annotation, ..options })
+    }
+
+    /// How many owners are reconciled at the same time. Default: 4.
+    pub fn workers(self, workers: usize) -> Self {
+        self.with(|options| Options { workers, ..options })
+    }
+
+    /// How many nodes of one plan are visited at the same time. Default: 8.
+    pub fn concurrency(self, concurrency: usize) -> Self {
+        self.with(|options| Options { concurrency, ..options })
+    }
+
+    /// The operator's own namespace, where its digest key is kept (in a Secret named `<name>-digest-key`). Default: `default`.
+    pub fn home(self, namespace: impl Into<String>) -> Self {
+        self.with(|options| Options { home: namespace.into(), ..options })
+    }
+
+    /// The digest key, if it is not to be kept in a Secret of the cluster.
+    pub fn digest_key(self, key: DigestKey) -> Self {
+        self.with(|options| Options { key: Some(key), ..options })
+    }
+
+    /// Where the digest key comes from, shared with other blueprints; otherwise it has one of its own. To begin sharing changes the key,
+    /// and that restarts nothing.
+    pub fn keyring(self, keyring: &Keyring) -> Self {
+        self.with(|options| Options { keyring: Some(keyring.clone()), ..options })
+    }
+
+    /// Shows what is counted.
+    pub fn metrics(self, metrics: &PlanMetrics) -> Self {
+        self.with(|options| Options { metrics: metrics.clone(), ..options })
+    }
+
+    /// Changes every object of every plan before it is applied: labels of a company, a pull secret. Several run in the order
+    /// given, after those of the node itself; the first error stops.
+    pub fn mutate(
+        mut self,
+        mutation: impl Fn(&mut Desired) -> Result<(), PlanError> + Send + Sync + 'static,
+    ) -> Self {
+        self.options.mutations.push(Box::new(mutation));
+        self
+    }
+
+    /// How often one object may be written with the same content before that is called a fight. Default: 20, and one more
+    /// each minute.
+    pub fn writes(self, writes: u32) -> Self {
+        self.with(|options| Options { writes: writes.max(1), ..options })
+    }
+
+    /// Sets the status debounce: short-lived status changes are delayed by up to this long, so that quick work costs one write.
+    /// Default: 1 s.
+    pub fn status_debounce(self, within: Duration) -> Self {
+        self.with(|options| Options { status_debounce: within, ..options })
+    }
+
+    /// What the controller does to which kinds, for its RBAC rules.
+    pub fn access(&self) -> Access {
+        let mut kinds = Kinds::default();
+        self.blueprint.kinds(&mut kinds);
+        let access = Access::none()
+            .watches::<B::Owner>()
+            .status::<B::Owner>()
+            .owns::<B::Owner>()
+            .events()
+            .and(kinds.access());
+        let access = access.and(self.blueprint.takeover().access());
+        let access = if B::DELETION.may_be_ordered() { access.finalizes::<B::Owner>() } else { access };
+        let access = if kinds.has_content() { access.certificates(&self.key_place()) } else { access };
+        if kinds.makes_pods() { access.watches::<k8s_openapi::api::core::v1::Pod>() } else { access }
+    }
+
+    fn key_place(&self) -> ObjectKey {
+        let own = || Keyring::place_of(&self.options.home, B::NAME);
+        self.options.keyring.as_ref().map_or_else(own, |shared| shared.place().clone())
+    }
+
+    /// The controller.
+    pub fn build(
+        self,
+        client: &Client,
+        cache: &Cache,
+        recorder: &Recorder,
+    ) -> Result<Controller, PlanControllerError> {
+        if !is_label_value(B::NAME) {
+            return Err(PlanControllerError::Name(B::NAME));
+        }
+        let mut declared = Kinds::default();
+        self.blueprint.kinds(&mut declared);
+        let scope = everything(self.options.namespaces.as_deref());
+        let owners: Reader<OwnerText> = cache.reader_of(&ResourceType::of::<B::Owner>(), &scope);
+        owners.index(BY_UID, |owner, found| found(&owner.meta().uid.to_string()));
+        let news = changed(|old: &OwnerText, new: &OwnerText| new.is_news_after(old));
+        let builder = Controller::for_(Watch::of(&owners).when(news)).name(B::NAME);
+        let managers = self.blueprint.takeover().into_managers();
+        let takeover = self.blueprint.takeover();
+        let owners: Arc<dyn Owners> = Arc::new(OwnersOf { blueprint: self.blueprint, takeover, owners });
+        let writer = Writer { client: client.clone(), manager: B::NAME.to_owned(), predecessors: managers };
+        self.options.assemble(B::NAME, declared, builder, owners, writer, (cache, recorder))
+    }
+}
+
+impl Options {
+    fn assemble(
+        self,
+        name: &'static str,
+        declared: Kinds,
+        builder: Builder<Owning>,
+        owners: Arc<dyn Owners>,
+        writer: Writer,
+        (cache, recorder): (&Cache, &Recorder),
+    ) -> Result<Controller, PlanControllerError> {
+        let namespaces = self.namespaces.as_deref();
+        let selection = selection(name, namespaces)?;
+        let kinds: Vec<Arc<dyn OpenKind>> =
+            declared.owned.iter().map(|kind| kind.open(cache, &selection)).collect();
+        let made = declared.made.iter();
+        let made = made.map(|kind| Ok(kind.open(cache, &made_by(kind.maker(), namespaces)?)));
+        let made = made.collect::<Result<Vec<_>, InvalidSelector>>()?;
+        let scope = everything(namespaces);
+        let lists = declared.labelled.iter().map(|kind| kind.open(cache, &scope));
+        let lists = lists.collect::<Result<Vec<_>, InvalidSelector>>()?;
+        let pods: Option<Reader<PodShape>> = declared.makes_pods().then(|| cache.reader(&selection));
+
+        let by_label: ByLabel = {
+            let owners = Arc::clone(&owners);
+            Arc::new(move |meta: &Meta| {
+                meta.labels.get(label::OWNER).map(|uid| owners.of_uid(uid)).unwrap_or_default()
+            })
+        };
+        let (wake, woken) = mpsc::channel(1024);
+        let mut builder = builder.workers(self.workers).channel(woken);
+        for kind in &kinds {
+            builder = kind.wire(builder, Arc::clone(&by_label));
+        }
+        if let Some(pods) = &pods {
+            pods::index(pods);
+            let all = kinds.clone();
+            let problem = changed(|old: &PodShape, new: &PodShape| old.problem() != new.problem());
+            builder = builder.watches(Watch::of(pods).when(problem), move |pod: &PodShape| {
+                let workload = pod.workload().filter(|_| pod.problem().is_some());
+                let live = workload.and_then(|(kind, key)| {
+                    all.iter().find(|open| open.resource().kind == kind).and_then(|open| open.get(&key))
+                });
+                live.map(|live| by_label(&live.live().metadata)).unwrap_or_default()
+            });
+        }
+
+        let keyring = match (self.key, self.keyring) {
+            (Some(key), _) => Keyring::given(&writer.client, cache, key),
+            (None, Some(shared)) => shared,
+            (None, None) => Keyring::new(&writer.client, cache, &self.home, name),
+        };
+        let known = Arc::clone(&owners);
+        let applier = Applier {
+            name,
+            kinds,
+            pods,
+            writer,
+            needs: Registry::new(cache, wake, made, lists),
+            keyring,
+            history: WriteHistory::default(),
+            mutations: self.mutations,
+            metrics: self.metrics,
+            recorder: recorder.clone(),
+            concurrency: self.concurrency,
+            writes: self.writes,
+            has_owner: Box::new(move |uid| !known.of_uid(uid).is_empty()),
+        };
+        let debounce = Debounce::new(self.status_debounce);
+        let (class, class_annotation) = (self.class, self.class_annotation);
+        let envelope = Envelope { owners, kinds: declared, applier, debounce, class, class_annotation };
+        Ok(builder.build(envelope)?)
+    }
+}
+
+const BY_UID: &str = "windlass uid";
+
+/// The owners of a blueprint: the only place where its types are known.
+struct OwnersOf<B: Blueprint> {
+    blueprint: B,
+    takeover: Takeover<B::Owner>,
+    owners: Reader<OwnerText>,
+}
+
+struct HandleOf<'b, B: Blueprint> {
+    of: &'b OwnersOf<B>,
+    text: Arc<OwnerText>,
+    owner: B::Owner,
+}
+
+impl<B: Blueprint> Owners for OwnersOf<B> {
+    fn get(&self, key: &ObjectKey) -> Option<Result<Box<dyn OwnerHandle + '_>, Unreadable>> {
+        let text = self.owners.get(key)?;
+        let handle = |owner| -> Box<dyn OwnerHandle + '_> {
+            Box::new(HandleOf { of: self, text: Arc::clone(&text), owner })
+        };
+        Some(text.read::<B::Owner>().map(handle))
+    }
+
+    fn of_uid(&self, uid: &str) -> Vec<ObjectKey> {
+        self.owners.by_index(BY_UID, uid).iter().map(|owner| owner.meta().key.clone()).collect()
+    }
+}
+
+impl<B: Blueprint> OwnerHandle for HandleOf<'_, B> {
+    fn view(&self) -> Result<OwnerView, OwnerError> {
+        OwnerView::of(&self.owner, self.text.meta(), self.text.status_fields(B::NAME))
+    }
+
+    fn meta(&self) -> &Meta {
+        self.text.meta()
+    }
+
+    fn object_meta(&self) -> &ObjectMeta {
+        Resource::meta(&self.owner)
+    }
+
+    fn is_deleted_in_order(&self) -> bool {
+        B::DELETION.is_ordered(&self.owner)
+    }
+
+    fn why_wait(&self) -> Option<String> {
+        self.of.takeover.why_wait(&self.owner)
+    }
+
+    fn draw(&self, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
+        self.of.blueprint.draw(&self.owner, needs, plan)
+    }
+
+    fn status(&self, state: &PlanState<'_>) -> Option<Value> {
+        self.of.blueprint.status(&self.owner, state)
+    }
+}
+
+fn is_label_value(name: &str) -> bool {
+    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (1..=63).contains(&name.len())
+        && name.chars().all(inner)
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.ends_with(|c: char| c.is_ascii_alphanumeric())
+}

@@ -1,0 +1,11 @@
+//! The styles of writing an operator, and what they have in common.
+
+mod blueprint;
+mod controller;
+mod controls;
+mod preview;
+
+pub use self::blueprint::Blueprint;
+pub use self::controller::{PlanController, PlanControllerError};
+pub use self::controls::{Controls, Deletion, OwnerKind};
+pub use self::preview::{Sketch, preview, sketch};
