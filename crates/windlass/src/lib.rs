@@ -128,6 +128,7 @@
 //! | [`ownership`] | whether every field is still ours |
 
 mod adopt;
+mod applied;
 mod blueprint;
 mod content;
 mod desired;
@@ -152,6 +153,7 @@ mod status;
 mod step;
 mod unified;
 
+pub use applied::{Applied, AppliedNode, applied};
 pub use blueprint::{Blueprint, OwnerKind};
 pub use desired::{Desired, Kind};
 pub use error::{DrawError, NodeError, Reason};

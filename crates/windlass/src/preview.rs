@@ -7,7 +7,7 @@ use crate::blueprint::Blueprint;
 use crate::desired::Desired;
 use crate::error::{DrawError, NodeError};
 use crate::inputs::{Given, Inputs, Resolved, ResolvedInput};
-use crate::plan::{Node, Plan, Verb};
+use crate::plan::{Drawn, Node, Plan, Verb};
 use crate::secrecy::Content;
 
 /// The plan that a blueprint draws for an owner, as a report of a run that has not happened: to be shown as text, a diagram or
@@ -48,23 +48,8 @@ pub fn sketch<B: Blueprint>(
     owner: &B::Owner,
     objects: &[serde_json::Value],
 ) -> Result<Sketch, DrawError> {
-    let namespace = owner.namespace();
-    let among = |inputs: Inputs| -> Result<Vec<ResolvedInput>, DrawError> {
-        inputs.wanted.iter().map(|wanted| wanted.among(objects)).collect()
-    };
-    let mut inputs = Inputs::new(namespace.as_deref());
-    blueprint.inputs(owner, &mut inputs);
-    let mut resolved = among(inputs)?;
-    let scratch = &mut Plan::new(namespace.as_deref());
-    let so_far = Resolved::place(resolved.clone(), namespace.as_deref(), scratch);
-    let mut further = Inputs::new(namespace.as_deref());
-    blueprint.further_inputs(owner, &so_far, &mut further);
-    resolved.extend(among(further)?);
-    let mut plan = Plan::new(namespace.as_deref());
-    let given = Resolved::place(resolved, namespace.as_deref(), &mut plan);
-    blueprint.draw(owner, &given, &mut plan)?;
     let mut sketch = Sketch { objects: Vec::new(), waiting: Vec::new() };
-    for node in plan.finish()?.nodes() {
+    for node in drawn_from(blueprint, owner, objects)?.nodes() {
         let id = node.draft.id.clone();
         match &node.draft.verb {
             Verb::Apply(desired) => {
@@ -81,8 +66,32 @@ pub fn sketch<B: Blueprint>(
     Ok(sketch)
 }
 
+/// The finished plan of an owner, if these objects were all there is in the cluster.
+pub(crate) fn drawn_from<B: Blueprint>(
+    blueprint: &B,
+    owner: &B::Owner,
+    objects: &[serde_json::Value],
+) -> Result<Drawn, DrawError> {
+    let namespace = owner.namespace();
+    let among = |inputs: Inputs| -> Result<Vec<ResolvedInput>, DrawError> {
+        inputs.wanted.iter().map(|wanted| wanted.among(objects)).collect()
+    };
+    let mut inputs = Inputs::new(namespace.as_deref());
+    blueprint.inputs(owner, &mut inputs);
+    let mut resolved = among(inputs)?;
+    let scratch = &mut Plan::new(namespace.as_deref());
+    let so_far = Resolved::place(resolved.clone(), namespace.as_deref(), scratch);
+    let mut further = Inputs::new(namespace.as_deref());
+    blueprint.further_inputs(owner, &so_far, &mut further);
+    resolved.extend(among(further)?);
+    let mut plan = Plan::new(namespace.as_deref());
+    let given = Resolved::place(resolved, namespace.as_deref(), &mut plan);
+    blueprint.draw(owner, &given, &mut plan)?;
+    plan.finish()
+}
+
 /// What becomes of a node, in a few words.
-fn what(node: &Node) -> String {
+pub(crate) fn what(node: &Node) -> String {
     let kept = if node.retained() { ", retained" } else { "" };
     match &node.draft.verb {
         Verb::Apply(desired) if desired.resource.kind == "Job" => format!("run to completion{kept}"),

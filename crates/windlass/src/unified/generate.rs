@@ -1,6 +1,5 @@
 //! An object that is generated once.
 
-use serde_json::json;
 use windlass_graph::Progress;
 use windlass_runtime::client::Failure;
 use windlass_runtime::key::ObjectKey;
@@ -50,10 +49,7 @@ impl Visitor<'_> {
             return Ok(being_deleted(live.live()));
         }
         self.remember(key.name());
-        // Its content is nobody's business; another one would be another object.
-        let content =
-            Content { id: node.draft.id.clone(), digest: live.live().metadata.uid.as_bytes().to_vec() };
-        self.contents.lock()[node.index] = Some(content);
+        self.contents.lock()[node.index] = Some(generated_content(node, &live.live().metadata));
         match &node.draft.check {
             Some(check) => match check(live.live()) {
                 Readiness::Ready => Ok(Progress::Ready),
@@ -94,10 +90,8 @@ impl Visitor<'_> {
         }
         let broken = |error: DrawError| NodeError::terminal(Reason::DrawFailed, error.to_string());
         let mut desired = generate(&mut Random::new()).map_err(broken)?;
-        for mutation in node.draft.mutations.iter().chain(&self.machine.mutations) {
-            mutation(&mut desired).map_err(broken)?;
-        }
-        self.mark_as_ours(node, &mut desired)?;
+        self.completion().mutate(node, &mut desired)?;
+        self.completion().mark_as_ours(node, &mut desired)?;
         self.leave(node, &desired, "generated", "generated")?;
         match self.machine.desk.create(&desired).await {
             Ok(()) => {
@@ -130,11 +124,7 @@ impl Visitor<'_> {
         resource: &ResourceType,
         key: &ObjectKey,
     ) -> Result<Desired, NodeError> {
-        let body = json!({"metadata": {"name": key.name()}});
-        let mut shell = Desired::from_value(resource.clone(), body, key.namespace())
-            .map_err(|error| NodeError::terminal(Reason::DrawFailed, error.to_string()))?;
-        self.mark_as_ours(node, &mut shell)?;
-        Ok(shell)
+        self.completion().shell(node, resource, key)
     }
 
     pub(super) fn remember(&self, name: &str) {
@@ -144,4 +134,10 @@ impl Visitor<'_> {
             generated.sort();
         }
     }
+}
+
+/// The content of a generated object that flows into what comes after it: its uid. Its values are nobody's business, and with other values
+/// it would be another object.
+pub(crate) fn generated_content(node: &Node, meta: &Meta) -> Content {
+    Content { id: node.draft.id.clone(), digest: meta.uid.as_bytes().to_vec() }
 }

@@ -5,16 +5,16 @@
 //! Every arrow is a place where the process may die. What is done is done; the next run reads what is true and goes on.
 
 mod builder;
-mod complete;
-mod desk;
-mod generate;
+pub(crate) mod complete;
+pub(crate) mod desk;
+pub(crate) mod generate;
 mod keyring;
 mod leave;
 mod node;
 mod object;
-mod owner;
+pub(crate) mod owner;
 mod reconcile;
-mod renew;
+pub(crate) mod renew;
 mod subject;
 mod supersede;
 mod teardown;

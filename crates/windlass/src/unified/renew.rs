@@ -67,8 +67,7 @@ impl Visitor<'_> {
             let mut again = self.again.lock();
             *again = Some(again.map_or(due, |sooner| sooner.min(due)));
         }
-        let content = Content { id: node.draft.id.clone(), digest: version(meta).into_bytes() };
-        self.contents.lock()[node.index] = Some(content);
+        self.contents.lock()[node.index] = Some(renewed_content(node, meta));
         Ok(Progress::Ready)
     }
 
@@ -91,10 +90,8 @@ impl Visitor<'_> {
         let mut random = Random::new();
         let mut making = Making { now, random: &mut random, present, before: &before };
         let (mut desired, due) = make(&mut making).map_err(broken)?;
-        for mutation in node.draft.mutations.iter().chain(&self.machine.mutations) {
-            mutation(&mut desired).map_err(broken)?;
-        }
-        self.mark_as_ours(node, &mut desired)?;
+        self.completion().mutate(node, &mut desired)?;
+        self.completion().mark_as_ours(node, &mut desired)?;
         let data = desired.body.get("data").and_then(Value::as_object);
         let keys: Vec<&str> = data.into_iter().flat_map(Map::keys).map(String::as_str).collect();
         let keys = keys.join(",");
@@ -119,17 +116,31 @@ impl Visitor<'_> {
         Ok(Some(body))
     }
 
-    /// What it is to be made from: how, and of which versions of what it comes after.
     fn made_from(&self, node: &Node, recipe: &str) -> String {
-        let contents = self.contents.lock();
-        let mut hash = Sha256::new();
-        hash.update(recipe.as_bytes());
-        for index in node.after.iter().filter(|index| self.renewed.iter().any(|(at, ..)| at == *index)) {
-            hash.update([0]);
-            hash.update(contents[*index].as_ref().map(|content| &*content.digest).unwrap_or_default());
-        }
-        hex(&hash.finalize()[..16])
+        let is_renewed = |index: usize| self.renewed.iter().any(|(at, ..)| *at == index);
+        made_from(node, recipe, &self.contents.lock(), is_renewed)
     }
+}
+
+/// What a renewed object is to be made from, as its annotation says: how, and of which versions of the renewed objects that it comes after.
+pub(crate) fn made_from(
+    node: &Node,
+    recipe: &str,
+    contents: &[Option<Content>],
+    is_renewed: impl Fn(usize) -> bool,
+) -> String {
+    let mut hash = Sha256::new();
+    hash.update(recipe.as_bytes());
+    for index in node.after.iter().filter(|index| is_renewed(**index)) {
+        hash.update([0]);
+        hash.update(contents[*index].as_ref().map(|content| &*content.digest).unwrap_or_default());
+    }
+    hex(&hash.finalize()[..16])
+}
+
+/// The content of a renewed object that flows into what comes after it: another one whenever it was made anew.
+pub(crate) fn renewed_content(node: &Node, meta: &Meta) -> Content {
+    Content { id: node.draft.id.clone(), digest: version(meta).into_bytes() }
 }
 
 /// Why an object has to be made anew, if it has to be.
