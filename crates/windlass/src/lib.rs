@@ -173,5 +173,6 @@ pub use plan::{
     Wait,
 };
 pub use styles::{
-    Blueprint, Controls, Deletion, OwnerKind, PlanController, PlanControllerError, Sketch, preview, sketch,
+    Applied, AppliedNode, Blueprint, Controls, Deletion, OwnerKind, PlanController, PlanControllerError,
+    Sketch, applied, preview, sketch,
 };

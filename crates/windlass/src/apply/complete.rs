@@ -1,16 +1,19 @@
-//! The planned object, completed with everything that all objects of a plan have.
+//! The planned object, completed with everything that all objects of a plan have. Pure, but for reading the digest key.
 
 use serde_json::json;
 use windlass_runtime::cache::Digest;
+use windlass_runtime::key::ObjectKey;
+use windlass_runtime::resource::ResourceType;
 
 use super::run::Run;
 use crate::error::{NodeError, PlanError, Reason};
 use crate::live::Live;
 use crate::names::{label, mark};
 use crate::plan::desired::Desired;
-use crate::plan::digest::{self, Stamp};
+use crate::plan::digest::{self, Content, DigestKey, Stamp};
+use crate::plan::draft::Mutation;
 use crate::plan::drawn::Place;
-use crate::plan::node::Visit as _;
+use crate::plan::owner::OwnerView;
 
 impl Run<'_> {
     /// The planned object with mutations, marks, the token of its dependencies and its digest. The first error stops.
@@ -20,33 +23,71 @@ impl Run<'_> {
         planned: &Desired,
         live: Option<&Live>,
     ) -> Result<Desired, NodeError> {
+        let completion = self.completion();
         let mut desired = planned.clone();
-        self.mutate(place, &mut desired)?;
-        if desired.makes_pods() && desired.resource.group == "apps" {
-            desired.label_pods(label::CONTROLLER, self.applier.name);
-            let contents = self.contents_of(place);
+        completion.mutate(place, &mut desired)?;
+        let contents = self.contents_of(place);
+        let keyed = needs_key(&desired, &contents);
+        let key = if keyed { Some(self.applier.keyring.get().await?) } else { None };
+        let stamp = live.and_then(|live| live.metadata.annotations.get(mark::DEPENDENCIES));
+        completion.complete(place, desired, &contents, key, stamp.map(|stamp| &**stamp))
+    }
+
+    /// Completes the objects of this run.
+    pub(super) fn completion(&self) -> Completion<'_> {
+        let (name, mutations) = (self.applier.name, &*self.applier.mutations);
+        Completion { name, owner: self.owner, mutations }
+    }
+}
+
+/// Completes the objects of one owner's plan.
+pub(crate) struct Completion<'a> {
+    /// The controller's name.
+    pub(crate) name: &'static str,
+    pub(crate) owner: &'a OwnerView,
+    /// Changes to every object of the controller, made after those of its node.
+    pub(crate) mutations: &'a [Mutation],
+}
+
+impl Completion<'_> {
+    /// Makes the changes that the node and the controller ask for. The first error stops.
+    pub(crate) fn mutate(&self, place: &Place, desired: &mut Desired) -> Result<(), NodeError> {
+        let mut all = place.options.mutations.iter().chain(self.mutations);
+        Ok(all.try_for_each(|mutation| mutation(desired))?)
+    }
+
+    /// The object as it is applied: with the token of the contents that flow into it, the marks of its owner, and its digest.
+    /// `live_stamp` is the annotation of the live object. Where a [key is needed](needs_key), it must be given.
+    pub(crate) fn complete(
+        &self,
+        place: &Place,
+        mut desired: Desired,
+        contents: &[Content],
+        key: Option<&DigestKey>,
+        live_stamp: Option<&str>,
+    ) -> Result<Desired, NodeError> {
+        let key = || {
+            let missing = || NodeError::terminal(Reason::DrawFailed, "it needs a digest key and has none");
+            key.ok_or_else(missing)
+        };
+        if rolls(&desired) {
+            desired.label_pods(label::CONTROLLER, self.name);
             if !contents.is_empty() {
-                let before = live.and_then(|live| live.metadata.annotations.get(mark::DEPENDENCIES));
-                let key = self.applier.keyring.get().await?;
-                let stamp = Stamp::next(key, &contents, before.map(|stamp| &**stamp));
+                let stamp = Stamp::next(key()?, contents, live_stamp);
                 desired.annotate_pods(mark::TEMPLATE, stamp.token());
                 desired.annotate(mark::DEPENDENCIES, stamp.to_string());
             }
         }
         self.mark_as_ours(place, &mut desired)?;
         let content = Digest::of(&desired.body).map_err(PlanError::from)?;
-        let digest = if desired.is_secret() {
-            self.applier.keyring.get().await?.digest(content)
-        } else {
-            digest::plain(content)
-        };
+        let digest = if desired.is_secret() { key()?.digest(content) } else { digest::plain(content) };
         desired.annotate(mark::DIGEST, digest);
         Ok(desired)
     }
 
     /// Puts labels, order and ownership on an object.
-    pub(super) fn mark_as_ours(&self, place: &Place, desired: &mut Desired) -> Result<(), NodeError> {
-        desired.label(label::CONTROLLER, self.applier.name);
+    pub(crate) fn mark_as_ours(&self, place: &Place, desired: &mut Desired) -> Result<(), NodeError> {
+        desired.label(label::CONTROLLER, self.name);
         desired.label(label::OWNER, self.owner.uid.to_string());
         desired.annotate(mark::ORDER, place.order.to_string());
         let namespace = desired.key.namespace().map(str::to_owned);
@@ -69,12 +110,34 @@ impl Run<'_> {
         }
         Ok(())
     }
+
+    /// The marks of an object, without its content.
+    pub(crate) fn marks(
+        &self,
+        place: &Place,
+        resource: &ResourceType,
+        key: &ObjectKey,
+    ) -> Result<Desired, NodeError> {
+        let body = json!({"metadata": {"name": key.name()}});
+        let mut marks = Desired::from_value(resource.clone(), body, key.namespace())?;
+        self.mark_as_ours(place, &mut marks)?;
+        Ok(marks)
+    }
+}
+
+/// Whether an object has pods that are replaced when the content of a dependency changes.
+fn rolls(desired: &Desired) -> bool {
+    desired.makes_pods() && desired.resource.group == "apps"
+}
+
+/// Whether a digest of the object, or of the contents that flow into it, has to be keyed.
+fn needs_key(desired: &Desired, contents: &[Content]) -> bool {
+    desired.is_secret() || (rolls(desired) && !contents.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::digest::{Content, DigestKey};
     use k8s_openapi::api::core::v1::Secret;
     use windlass_runtime::resource::ResourceType;
 

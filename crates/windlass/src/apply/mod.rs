@@ -5,7 +5,7 @@
 
 mod adopt;
 mod applier;
-mod complete;
+pub(crate) mod complete;
 mod guard;
 mod history;
 mod keyring;
@@ -15,7 +15,7 @@ mod prune;
 mod run;
 mod teardown;
 mod write;
-mod writer;
+pub(crate) mod writer;
 
 pub(crate) use self::applier::{Applier, Report};
 pub(crate) use self::guard::retry_after;

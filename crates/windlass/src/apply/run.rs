@@ -153,14 +153,15 @@ impl Visit for Run<'_> {
     }
 
     fn mutate(&self, place: &Place, desired: &mut Desired) -> Result<(), NodeError> {
-        for mutation in place.options.mutations.iter().chain(&self.applier.mutations) {
-            mutation(desired)?;
-        }
-        Ok(())
+        self.completion().mutate(place, desired)
     }
 
     fn mark(&self, place: &Place, desired: &mut Desired) -> Result<(), NodeError> {
-        self.mark_as_ours(place, desired)
+        self.completion().mark_as_ours(place, desired)
+    }
+
+    fn marks(&self, place: &Place, resource: &ResourceType, key: &ObjectKey) -> Result<Desired, NodeError> {
+        self.completion().marks(place, resource, key)
     }
 
     fn complete<'a>(

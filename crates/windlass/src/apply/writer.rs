@@ -24,10 +24,7 @@ pub(crate) struct Writer {
 impl Writer {
     /// Creates an object, if there is none of that name: otherwise a [`Conflict`](Failure::Conflict), and nothing is touched.
     pub(crate) async fn create(&self, desired: &Desired) -> Result<(), ClientError> {
-        let mut body = desired.body.clone();
-        // No object ever has this version, so nothing that exists is applied to.
-        body["metadata"]["resourceVersion"] = "1".into();
-        self.apply(&desired.resource, &desired.key, &body, Conflicts::Take).await
+        self.apply(&desired.resource, &desired.key, &creation(desired), Conflicts::Take).await
     }
 
     /// Applies to this incarnation of an object: if it was deleted meanwhile, a [`Conflict`](Failure::Conflict).
@@ -187,6 +184,14 @@ impl Writer {
             other => other,
         }
     }
+}
+
+/// The body of the apply that creates an object.
+pub(crate) fn creation(desired: &Desired) -> Value {
+    let mut body = desired.body.clone();
+    // No object ever has this version, so nothing that exists is applied to.
+    body["metadata"]["resourceVersion"] = "1".into();
+    body
 }
 
 /// Whether a write met another incarnation than the one it was meant for. Where there is none at all, that is a conflict; where there

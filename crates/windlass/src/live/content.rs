@@ -231,6 +231,30 @@ mod tests {
         assert_eq!(hashed(secret(json!({}), json!({}))), hashed(secret(json!({}), Value::Null)));
     }
 
+    /// The digest of an input flows into the pod templates of what comes after it: each of these values that changes restarts pods
+    /// of every installation.
+    #[test]
+    fn the_digest_of_an_input_never_changes() {
+        let secret = secret(json!({"x": "y"}), json!({"b": "eQ==", "a": "eA=="}));
+        let map = json!({"metadata": {"name": "c"}, "data": {"a": "x"}, "binaryData": {"b": "eQ=="}});
+        let custom = json!({"metadata": {"name": "k"}, "spec": {"replicas": 3, "ready": true, "hosts": ["a", null, "b"]},
+            "status": {"phase": "x"}});
+        let empty = json!({"metadata": {"name": "e"}, "data": {}});
+        let golden = [
+            (secret, "0547488b8d9b521e51b8ae842b3fa0170fc9036c2694e1a3dad9bbe6b9553808"),
+            (map, "429f2bab6064dd267be489eb2d3ae374311464a4ca65a1d70c1e9e6f13805eac"),
+            (custom, "5074ac4fa41ac0193aaf9b84ac6ff28c2a97b7b6a3bc1663b0583e3ac14db4f3"),
+            (empty, "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"),
+        ];
+        for (object, digest) in golden {
+            assert_eq!(hashed(object.clone()).to_string(), digest, "{object}");
+            let readable: Readable = serde_json::from_value(object.clone()).unwrap();
+            assert_eq!(readable.digest().to_string(), digest, "{object}");
+            let whole: Whole = serde_json::from_value(object.clone()).unwrap();
+            assert_eq!(AsContent::digest(&whole).to_string(), digest, "{object}");
+        }
+    }
+
     #[test]
     fn read_or_not_the_digest_is_the_same() {
         let object = secret(json!({}), json!({"a": "eA=="}));

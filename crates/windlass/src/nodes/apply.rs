@@ -6,7 +6,6 @@ use futures::future::{BoxFuture, FutureExt as _};
 use serde::Serialize;
 use serde_json::Value;
 use windlass_graph::Progress;
-use windlass_runtime::cache::Digest;
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::resource::ResourceType;
 
@@ -72,9 +71,8 @@ pub(super) async fn visit(planned: &Desired, place: &Place, run: &dyn Visit) -> 
     }
     let live = run.live(&planned.resource, &planned.key)?;
     let desired = run.complete(place, planned, live.as_deref().map(AsLive::live)).await?;
-    if desired.has_content() {
-        let digest = Digest::of(&desired.content()).map_err(PlanError::from)?;
-        run.offer(place, digest.as_bytes().to_vec());
+    if let Some(digest) = desired.content_digest()? {
+        run.offer(place, digest);
     }
     let digest = digest_of(&desired);
     let write = Write { place, desired: &desired, digest: &digest, how: How::Apply };

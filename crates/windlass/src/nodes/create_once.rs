@@ -2,7 +2,6 @@
 
 use futures::future::{BoxFuture, FutureExt as _};
 use serde::Serialize;
-use serde_json::json;
 use windlass_graph::Progress;
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::meta::Meta;
@@ -14,7 +13,9 @@ use crate::live::kind::id;
 use crate::live::readiness::Readiness;
 use crate::names::{ask, label};
 use crate::plan::drawn::Place;
-use crate::plan::node::{Creation, How, Node, Visit, Visited, Wait, Write, being_deleted, not_read_back};
+use crate::plan::node::{
+    Creation, How, Node, Sketched, Visit, Visited, Wait, Write, being_deleted, not_read_back,
+};
 use crate::plan::{Desired, Plan, Planned, Random};
 
 type Generate = Box<dyn Fn(&mut Random) -> Result<Desired, PlanError> + Send + Sync>;
@@ -62,6 +63,10 @@ impl Node for CreateOnce {
         Some((&self.resource, &self.key))
     }
 
+    fn sketch(&self) -> Sketched<'_> {
+        Sketched::Generated
+    }
+
     fn outlives_plan(&self) -> bool {
         true
     }
@@ -91,8 +96,7 @@ impl CreateOnce {
             return Ok(being_deleted(live));
         }
         run.note_generated(&self.resource, self.key.name());
-        // Its content is nobody's business; another one would be another object.
-        run.offer(place, live.metadata.uid.as_bytes().to_vec());
+        run.offer(place, content(&live.metadata));
         match place.options.check.as_ref().map(|check| check(live)) {
             None | Some(Readiness::Ready) => Ok(Progress::Ready),
             Some(Readiness::Waiting(why)) => Ok(Wait::new(why).into()),
@@ -138,11 +142,15 @@ impl CreateOnce {
 
     /// Puts our marks on the object that exists, and nothing else.
     async fn adopt(&self, place: &Place, run: &dyn Visit) -> Result<(), NodeError> {
-        let body = json!({"metadata": {"name": self.key.name()}});
-        let mut marks = Desired::from_value(self.resource.clone(), body, self.key.namespace())?;
-        run.mark(place, &mut marks)?;
+        let marks = run.marks(place, &self.resource, &self.key)?;
         run.adopt(Write { place, desired: &marks, digest: "shell", how: How::Marks }).await
     }
+}
+
+/// The content of a generated object that flows into what comes after it: its uid. Its values are nobody's business, and with
+/// other values it would be another object.
+pub(crate) fn content(meta: &Meta) -> Vec<u8> {
+    meta.uid.as_bytes().to_vec()
 }
 
 /// Whether a generated object says whose it is.

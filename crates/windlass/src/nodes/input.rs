@@ -229,7 +229,14 @@ impl Node for Input {
     }
 
     fn sketch(&self) -> Sketched<'_> {
-        self.0.why().map_or(Sketched::Nothing, Sketched::Waits)
+        match &self.0 {
+            Given::There(digest) => Sketched::Offers(digest),
+            given => given.why().map_or(Sketched::Nothing, Sketched::Waits),
+        }
+    }
+
+    fn is_need(&self) -> bool {
+        true
     }
 
     fn is_incomplete(&self) -> bool {

@@ -4,11 +4,11 @@
 //! [`Plan`](crate::Plan) (or to [`Needs`](crate::Needs)), and asks the run for everything it needs of the cluster.
 
 mod apply;
-mod create_once;
+pub(crate) mod create_once;
 mod input;
 mod keep;
 mod pending;
-mod renew;
+pub(crate) mod renew;
 mod step;
 mod task;
 

@@ -23,8 +23,9 @@ use crate::live::kind::id;
 use crate::live::{Kind, ownership};
 use crate::names::mark;
 use crate::names::naming::hex;
+use crate::plan::digest::Content;
 use crate::plan::drawn::Place;
-use crate::plan::node::{How, Node, Remake, Visit, Visited, Write, being_deleted, not_read_back};
+use crate::plan::node::{How, Node, Remake, Sketched, Visit, Visited, Write, being_deleted, not_read_back};
 use crate::plan::{Desired, Plan, Planned, Random};
 
 type Make = Box<dyn Fn(&mut RenewContext<'_>) -> Result<(Desired, Timestamp), PlanError> + Send + Sync>;
@@ -79,6 +80,10 @@ impl Node for Renew {
         Some((&self.resource, &self.key))
     }
 
+    fn sketch(&self) -> Sketched<'_> {
+        Sketched::Renewed(&self.recipe)
+    }
+
     fn is_renewed(&self) -> bool {
         true
     }
@@ -100,7 +105,9 @@ impl Renew {
                 return Ok(being_deleted(live));
             }
         }
-        let (from, now) = (self.made_from(place, run), Timestamp::now());
+        let renewed = place.contents.iter().filter(|index| run.is_renewed(**index));
+        let from = made_from(&self.recipe, renewed.map(|index| run.content(*index)));
+        let now = Timestamp::now();
         let stale = match &live {
             None => Some("it is missing"),
             Some(live) => stale(&live.live().metadata, &self.resource.api_version(), &from, now),
@@ -123,20 +130,21 @@ impl Renew {
         if let Some(due) = due(meta) {
             run.note_due(due);
         }
-        run.offer(place, version(meta).into_bytes());
+        run.offer(place, content(meta));
         Ok(Progress::Ready)
     }
+}
 
-    /// What it is to be made from: the recipe, and the versions of the renewed objects that it comes after.
-    fn made_from(&self, place: &Place, run: &dyn Visit) -> String {
-        let mut hash = Sha256::new();
-        hash.update(self.recipe.as_bytes());
-        for index in place.contents.iter().filter(|index| run.is_renewed(**index)) {
-            hash.update([0]);
-            hash.update(run.content(*index).map(|content| content.digest).unwrap_or_default());
-        }
-        hex(&hash.finalize()[..16])
+/// What a renewed object is to be made from, as its annotation says: the recipe, and the contents of the renewed objects that it
+/// comes after.
+pub(crate) fn made_from(recipe: &str, renewed: impl Iterator<Item = Option<Content>>) -> String {
+    let mut hash = Sha256::new();
+    hash.update(recipe.as_bytes());
+    for content in renewed {
+        hash.update([0]);
+        hash.update(content.map(|content| content.digest).unwrap_or_default());
     }
+    hex(&hash.finalize()[..16])
 }
 
 /// One visit in which an object is made anew.
@@ -261,10 +269,10 @@ fn due(meta: &Meta) -> Option<Timestamp> {
     meta.annotations.get(mark::DUE)?.parse().ok()
 }
 
-/// Another one whenever it was made anew.
-fn version(meta: &Meta) -> String {
-    let said = |key| meta.annotations.get(key).map(|value| value.as_str().to_owned()).unwrap_or_default();
-    format!("{} {} {}", meta.uid, said(mark::DUE), said(mark::MADE_FROM))
+/// The content of a renewed object that flows into what comes after it: another one whenever it was made anew.
+pub(crate) fn content(meta: &Meta) -> Vec<u8> {
+    let mark = |key| meta.annotations.get(key).map(|value| value.as_str().to_owned()).unwrap_or_default();
+    format!("{} {} {}", meta.uid, mark(mark::DUE), mark(mark::MADE_FROM)).into_bytes()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use windlass_runtime::cache::Digest;
 use windlass_runtime::intern::Str;
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::resource::ResourceType;
@@ -142,6 +143,14 @@ impl Desired {
             members.remove("metadata");
         }
         content
+    }
+
+    /// The digest of the content that flows into what comes after it, if its kind has one.
+    pub(crate) fn content_digest(&self) -> Result<Option<Vec<u8>>, PlanError> {
+        if !self.has_content() {
+            return Ok(None);
+        }
+        Ok(Some(Digest::of(&self.content())?.as_bytes().to_vec()))
     }
 
     /// What people read of it: `Deployment shop-core`, with the namespace where that is not the owner's.

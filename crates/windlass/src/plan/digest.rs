@@ -156,6 +156,60 @@ mod tests {
         }
     }
 
+    /// Contents in the order of `.after`, each with its id and its digest.
+    fn several(all: &[(&str, &[u8])]) -> Vec<Content> {
+        all.iter().map(|(id, digest)| Content { id: (*id).into(), digest: digest.to_vec() }).collect()
+    }
+
+    const A: (&str, &[u8]) = ("Secret a", b"x");
+    const B: (&str, &[u8]) = ("ConfigMap b", b"y");
+    const C: (&str, &[u8]) = ("Secret c", b"z");
+
+    /// The token is written into pod templates: each of these values that changes restarts pods of every installation.
+    #[test]
+    fn the_token_of_several_dependencies_depends_on_their_order_and_never_changes() {
+        let token = |all: &[(&str, &[u8])]| Stamp::next(&key(7), &several(all), None).token().to_owned();
+        assert_eq!(token(&[A, B, C]), "b0e64b633c8491d5e2dca0bb4e8532f2");
+        assert_eq!(token(&[B, A, C]), "f712a668290a55cd3db16a8783ccc973");
+        assert_eq!(token(&[A, C, B]), "83cdaf75eeea9bd30efb550544ff9ca5");
+        assert_eq!(token(&[C, B, A]), "63115b3bacbd2adee1bb26fb71244be7");
+        assert_eq!(token(&[A, B, C, ("Secret d", b"w")]), "4d9c844b479567ebd48bffd7af34d049");
+    }
+
+    #[test]
+    fn a_dependency_with_empty_content_differs_from_one_that_is_left_out() {
+        let token = |all: &[(&str, &[u8])]| Stamp::next(&key(7), &several(all), None).token().to_owned();
+        assert_eq!(token(&[A, (B.0, b""), C]), "2374f29c65643c0e645e5b6917cd4b72");
+        assert_eq!(token(&[A, C]), "f1555505e671e838cc2cf8ad4cf8812c");
+    }
+
+    #[test]
+    fn the_stamp_of_several_dependencies_names_its_key_and_never_changes() {
+        let contents = several(&[A, B, C]);
+        let first = Stamp::next(&key(7), &contents, None).to_string();
+        assert_eq!(first, "ac56d86a:b0e64b633c8491d5e2dca0bb4e8532f2:b0e64b633c8491d5e2dca0bb4e8532f2");
+        let other = Stamp::next(&key(8), &contents, None).to_string();
+        assert_eq!(other, "f13872ae:61153badb6338310b0f289a7be1579bd:61153badb6338310b0f289a7be1579bd");
+        // With another key, the digest is another one and the token stays: no pod restarts.
+        let carried = Stamp::next(&key(8), &contents, Some(&first)).to_string();
+        assert_eq!(carried, "f13872ae:61153badb6338310b0f289a7be1579bd:b0e64b633c8491d5e2dca0bb4e8532f2");
+        // With the same key, another order is a change.
+        let swapped = Stamp::next(&key(7), &several(&[B, A, C]), Some(&first)).to_string();
+        assert_eq!(swapped, "ac56d86a:f712a668290a55cd3db16a8783ccc973:f712a668290a55cd3db16a8783ccc973");
+    }
+
+    #[test]
+    fn keyed_and_plain_digests_of_objects_never_change() {
+        let secret = serde_json::json!({"type": "Opaque", "data": {"b": "eQ==", "a": "eA=="}});
+        let map = serde_json::json!({"data": {"a": "x"}, "binaryData": {"b": "eQ=="}});
+        let (secret, map) = (Digest::of(&secret).unwrap(), Digest::of(&map).unwrap());
+        assert_eq!(plain(secret), "52fc9ceac74ff7c8da19398bc53ba1d8");
+        assert_eq!(key(7).digest(secret), "c457fd44f63f47758519ce7c57759c4e");
+        assert_eq!(key(8).digest(secret), "d32793908b860e3707bbcc123d5f3ea4");
+        assert_eq!(plain(map), "21096e07dce66b6c013a120bdf17e53f");
+        assert_eq!(key(7).digest(map), "cde4876e9ba27c8049c29963eba00cef");
+    }
+
     #[test]
     fn contents_are_told_apart_by_where_they_come_from() {
         let one = [Content { id: "ab".into(), digest: b"c".to_vec() }];

@@ -19,6 +19,8 @@ pub(crate) struct Place {
     pub(crate) options: Options,
     /// Its index in the graph.
     pub(crate) index: usize,
+    /// The indexes of the nodes that it comes after.
+    pub(crate) after: Vec<usize>,
     /// The indexes of the nodes whose content flows into it, in the order in which the author named them.
     pub(crate) contents: Vec<usize>,
     /// The length of the longest chain before it.
@@ -92,7 +94,8 @@ pub(super) fn finish(drafting: Drafting) -> Result<Drawn, PlanError> {
             let contents = before.iter().filter(|(_, content)| *content).map(|(key, _)| key.index());
             let (id, index, contents) = (draft.id.clone(), graph.len(), contents.collect());
             let (node, options, order) = (draft.node, draft.options, order.unwrap_or(0));
-            let place = Place { id: draft.id, node, options, index, contents, order };
+            let after = keys.iter().map(|key| key.index()).collect();
+            let place = Place { id: draft.id, node, options, index, after, contents, order };
             let added = graph.add_after(place, &keys);
             Some(added.map_err(|error| PlanError::new(format!("{id} cannot be planned: {error}")))?)
         } else {

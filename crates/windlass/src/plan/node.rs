@@ -89,6 +89,11 @@ pub(crate) trait Node: Send + Sync + 'static {
         "object"
     }
 
+    /// Whether the node is something that the plan asked for.
+    fn is_need(&self) -> bool {
+        false
+    }
+
     /// Whether the plan is incomplete because of this node: then nothing is pruned.
     fn is_incomplete(&self) -> bool {
         false
@@ -122,6 +127,12 @@ pub(crate) trait Node: Send + Sync + 'static {
 pub(crate) enum Sketched<'a> {
     /// This object would be applied.
     Object(&'a Desired),
+    /// An object would be generated.
+    Generated,
+    /// An object would be made by this recipe.
+    Renewed(&'a str),
+    /// The node offers content of this digest.
+    Offers(&'a [u8]),
     /// The node waits: why.
     Waits(&'a str),
     /// Neither.
@@ -186,6 +197,9 @@ pub(crate) trait Visit: Send + Sync {
 
     /// Puts labels, order and ownership on an object.
     fn mark(&self, place: &Place, desired: &mut Desired) -> Result<(), NodeError>;
+
+    /// The marks of a node's object, without its content.
+    fn marks(&self, place: &Place, resource: &ResourceType, key: &ObjectKey) -> Result<Desired, NodeError>;
 
     /// The planned object with everything that all objects of a plan have, its digest included.
     fn complete<'a>(

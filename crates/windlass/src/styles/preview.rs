@@ -46,13 +46,17 @@ pub fn sketch<B: Blueprint>(
                 sketch.objects.push(desired);
             }
             Sketched::Waits(why) => sketch.waiting.push((place.id.clone(), why.to_owned())),
-            Sketched::Nothing => {}
+            Sketched::Generated | Sketched::Renewed(_) | Sketched::Offers(_) | Sketched::Nothing => {}
         }
     }
     Ok(sketch)
 }
 
-fn drawn<B: Blueprint>(blueprint: &B, owner: &B::Owner, answers: &dyn Answers) -> Result<Drawn, PlanError> {
+pub(super) fn drawn<B: Blueprint>(
+    blueprint: &B,
+    owner: &B::Owner,
+    answers: &dyn Answers,
+) -> Result<Drawn, PlanError> {
     let mut kinds = Kinds::default();
     blueprint.kinds(&mut kinds);
     draw::once(answers, &kinds, owner.namespace().as_deref(), &|needs, plan| {
@@ -61,7 +65,7 @@ fn drawn<B: Blueprint>(blueprint: &B, owner: &B::Owner, answers: &dyn Answers) -
 }
 
 /// What becomes of a node, in a few words.
-fn describe(place: &Place) -> String {
+pub(super) fn describe(place: &Place) -> String {
     let retained = place.retained() && !matches!(place.node.sketch(), Sketched::Waits(_));
     format!("{}{}", place.node.describe(), if retained { ", retained" } else { "" })
 }
