@@ -30,7 +30,7 @@
 //! | | what it is | what a test may do there |
 //! | --- | --- | --- |
 //! | [`TestEnv::shared`] | one for the whole test run, also across test binaries and under nextest | anything in a [namespace](TestEnv::namespace) of its own, as a [user](TestNamespace::client_for) of its own; webhooks carry the namespace's [selector](TestNamespace::selector); CRDs may be added, not changed |
-//! | [`TestEnv::private`] | one of its own, one at a time on a machine | anything; only here can components be stopped |
+//! | [`TestEnv::private`] | one of its own, [a few](control_plane::PRIVATE_AT_A_TIME) at a time on a machine | anything; only here can components be stopped |
 //! | [`TestEnv::portable`] | the shared one, or the cluster that `WINDLASS_TEST_CONTEXT` names | what every Kubernetes has |
 //!
 //! A test whose environment lacks what it needs gets [`Error::NotRun`];
@@ -58,6 +58,7 @@ pub mod pods;
 mod port;
 mod progress;
 pub mod proxy;
+mod slots;
 pub mod torture;
 mod user;
 
