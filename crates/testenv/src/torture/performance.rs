@@ -1,4 +1,4 @@
-//! Leads one run of a scenario from step to step, and judges the end of each.
+//! One performance of a scenario: goes from step to step, and judges the end of each.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ const NO_NEWS: Duration = Duration::from_millis(200);
 /// By how much longer the undisturbed run must be calm: what it leaves behind is the measure of all others.
 const UNDISTURBED_CALM: u32 = 3;
 
-/// Leads a scenario from its first step to its last.
-pub(super) struct Director<'a> {
+/// One performance of a scenario, from its first step to its last.
+pub(super) struct Performance<'a> {
     pub(super) stage: &'a Stage<'a>,
     pub(super) undisturbed: Option<&'a Undisturbed>,
     /// After which step, and which one.
@@ -28,7 +28,7 @@ pub(super) struct Director<'a> {
 /// What was wrong, in words.
 pub(super) type Problems = Vec<String>;
 
-impl Director<'_> {
+impl Performance<'_> {
     /// The snapshots at the ends of the steps, or what was wrong.
     pub(super) async fn play(&self) -> Result<Vec<Snapshot>, Problems> {
         let mut snapshots = Vec::new();
