@@ -61,6 +61,7 @@ pub mod proxy;
 mod slots;
 pub mod torture;
 mod user;
+pub mod world;
 
 pub use audit::{AuditLog, Mark, Requests};
 pub use control_plane::{Component, Options};
@@ -72,6 +73,7 @@ pub use pods::Story;
 pub use port::HeldPort;
 pub use progress::{Progress, Reporter};
 pub use user::{Rules, TestUser, rule};
+pub use world::World;
 
 /// Unwraps a result of this crate in a test that returns a `Result<(), _>`: a test
 /// that cannot run here says so on standard error, where the harness does not hide
