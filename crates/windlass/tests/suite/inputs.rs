@@ -1,7 +1,7 @@
 //! Inputs: their content flows into what depends on them, and into nothing else.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
-mod kit;
+use crate::kit;
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,7 +1,7 @@
 //! Whatever the network does: in the end, the last version of every object has been reconciled.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
-mod operator;
+use crate::operator;
 
 use std::collections::HashMap;
 use std::sync::Arc;

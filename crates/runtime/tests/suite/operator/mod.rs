@@ -2,6 +2,7 @@
 #![allow(dead_code)] // each test binary uses its share
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,15 +10,14 @@ use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use windlass_runtime::cache::{Cache, Full, Reader, Selection, WatchTiming};
 use windlass_runtime::client::{Apply, Client, ClientOptions, RetryPolicy};
 use windlass_runtime::controller::{Controller, Error, Outcome};
 use windlass_runtime::key::ObjectKey;
-use windlass_runtime::manager::{Manager, ManagerError, Readiness, Stop, Stopper};
-use windlass_runtime::metrics::Metrics;
+use windlass_runtime::manager::{Manager, Stop};
 use windlass_runtime::object::owner::Owner;
 use windlass_testenv::eventually;
+use windlass_testenv::world::Running;
 
 /// How often each key was reconciled.
 #[derive(Clone, Default)]
@@ -48,11 +48,14 @@ impl Runs {
 }
 
 /// A manager that runs.
-pub(crate) struct Operator {
-    pub(crate) readiness: Readiness,
-    pub(crate) metrics: Metrics,
-    stopper: Stopper,
-    task: JoinHandle<Result<(), ManagerError>>,
+pub(crate) struct Operator(Running);
+
+impl Deref for Operator {
+    type Target = Running;
+
+    fn deref(&self) -> &Running {
+        &self.0
+    }
 }
 
 impl Operator {
@@ -64,29 +67,21 @@ impl Operator {
         }
         let (stopper, stop) = Stop::pair();
         let (readiness, metrics) = (manager.readiness().clone(), manager.metrics().clone());
-        Ok(Self { readiness, metrics, stopper, task: tokio::spawn(manager.run_until(stop)) })
-    }
-
-    pub(crate) async fn ready(&self) -> Result<()> {
-        eventually("the operator is ready", || async {
-            let report = self.readiness.report();
-            if report.is_ready() { Ok(()) } else { Err(report.to_string()) }
-        })
-        .await?;
-        Ok(())
+        let report = move || {
+            let report = readiness.report();
+            (report.is_ready(), report.to_string())
+        };
+        let running = manager.run_until(stop);
+        Ok(Self(Running::new(report, move || metrics.encode(), move || stopper.request(), running)))
     }
 
     /// The value of a metric, by the start of its line.
     pub(crate) fn metric(&self, start: &str) -> f64 {
-        let text = self.metrics.encode();
-        let line = text.lines().find(|line| line.starts_with(start));
-        line.and_then(|line| line.rsplit_once(' ')?.1.parse().ok()).unwrap_or(f64::NAN)
+        self.metric_value(start).unwrap_or(f64::NAN)
     }
 
     pub(crate) async fn stop(self) -> Result<()> {
-        self.stopper.request();
-        self.task.await??;
-        Ok(())
+        Ok(self.0.stop().await?)
     }
 }
 

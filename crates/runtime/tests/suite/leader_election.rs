@@ -226,7 +226,11 @@ async fn a_leader_that_is_killed_is_succeeded() -> Result<()> {
     let log = Log::default();
     let mut child = Killed(
         Command::new(std::env::current_exe()?)
-            .args(["--exact", "a_candidate_alone_leads_and_its_lease_says_so", "--nocapture"])
+            .args([
+                "--exact",
+                "leader_election::a_candidate_alone_leads_and_its_lease_says_so",
+                "--nocapture",
+            ])
             .env(CHILD, namespace.name())
             .env("KUBECONFIG", env.kubeconfig()?)
             .stdin(Stdio::null())

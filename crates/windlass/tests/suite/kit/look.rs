@@ -167,7 +167,7 @@ impl Operator {
 
     /// The sum of a metric over all of its labels.
     pub(crate) fn sum(&self, start: &str) -> f64 {
-        let text = self.metrics.encode();
+        let text = self.metrics();
         let lines = text.lines().filter(|line| line.starts_with(start));
         lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
     }

@@ -1,7 +1,7 @@
 //! A whole process and its signals.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
-mod operator;
+use crate::operator;
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -69,7 +69,7 @@ struct Program {
 impl Program {
     fn start(role: &str, namespace: &str) -> Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
-            .args(["--exact", "the_program", "--nocapture"])
+            .args(["--exact", "controller_process::the_program", "--nocapture"])
             .env(ROLE, role)
             .env(NAMESPACE, namespace)
             .stdout(Stdio::piped())

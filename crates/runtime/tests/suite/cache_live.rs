@@ -1,7 +1,7 @@
 //! The cache on the real control plane, with a proxy that makes faults.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
-mod live;
+use crate::live;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

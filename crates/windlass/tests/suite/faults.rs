@@ -1,7 +1,7 @@
 //! Whatever the network and the API server do: the same end, for a bounded number of writes, and then rest.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
-mod kit;
+use crate::kit;
 
 use std::time::Duration;
 

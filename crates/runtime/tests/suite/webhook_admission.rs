@@ -1,7 +1,7 @@
 //! Webhooks called by a real API server, and by a client that sends what no API server would.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
-mod webhook_kit;
+use crate::webhook_kit;
 
 use std::collections::BTreeMap;
 

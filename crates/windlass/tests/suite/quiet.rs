@@ -2,7 +2,7 @@
 //! of the objects that were applied.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
-mod kit;
+use crate::kit;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -69,7 +69,7 @@ async fn many_converged_owners_cost_no_request_and_a_restart_costs_lists_only() 
     let mark = corner.mark()?;
     let operator = corner.operate(Unified::of(shops)).await?;
     let visited = |result: &str| {
-        let lines = operator.metrics.encode();
+        let lines = operator.metrics();
         let of = |line: &&str| {
             line.starts_with("windlass_node_total") && line.contains(&format!("result=\"{result}\""))
         };

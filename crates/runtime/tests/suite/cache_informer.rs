@@ -1,7 +1,7 @@
 //! The informer against a server that says what each test tells it to, on a paused clock.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
-mod fake_api;
+use crate::fake_api;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Controllers on a real control plane.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::float_cmp)] // a test fails by panicking
 
-mod operator;
+use crate::operator;
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -297,9 +297,8 @@ async fn d10_a_missing_kind_is_waited_for_by_who_needs_it_and_hooked_up_when_it_
     goes_without.at_least(&key("a"), 1).await?;
     let advice = format!("install the CRD widgets.{}", widgets_group());
     eventually("readiness says what is missing", || async {
-        let report = running.readiness.report();
-        let said = report.to_string();
-        if said.contains(&advice) && !report.is_ready() { Ok(()) } else { Err(said) }
+        let said = running.report();
+        if said.contains(&advice) && !running.is_ready() { Ok(()) } else { Err(said) }
     })
     .await?;
     assert_eq!(needs.of(&key("a")), 0);

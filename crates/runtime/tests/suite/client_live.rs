@@ -1,7 +1,7 @@
 //! The client on the real control plane.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
-mod live;
+use crate::live;
 
 use std::time::Duration;
 

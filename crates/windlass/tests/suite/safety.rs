@@ -1,7 +1,7 @@
 //! The plan's safety contract, and the facts about the server that it rests on.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
-mod kit;
+use crate::kit;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Secret;

@@ -1,7 +1,7 @@
 //! Conversion asked for by a real API server. Definitions are cluster-wide, so it has one of its own.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
-mod webhook_kit;
+use crate::webhook_kit;
 
 use anyhow::Result;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

@@ -1,10 +1,10 @@
 //! A Shop is created, changed and deleted, and its operator is killed at every one of its writes.
 //!
 //! All points take a while: a run of the tests takes a slice, chosen by the commit. All of them:
-//! `WINDLASS_TORTURE=all cargo test -p windlass --test torture -- --nocapture`.
+//! `WINDLASS_TORTURE=all cargo test -p windlass --test suite torture -- --nocapture`.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
-mod kit;
+use crate::kit;
 
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};

@@ -1,7 +1,7 @@
 //! The end: of an owner, in reverse order; of a node that has left the plan; and what must not go with them.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
-mod kit;
+use crate::kit;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};

@@ -1,7 +1,7 @@
 //! The cache while the server restarts and the network does its worst, on a control plane of its own.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
-mod live;
+use crate::live;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,7 @@
 //! Running it: pause, class, status, events, metrics, and a crash.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
-mod kit;
+use crate::kit;
 
 use std::collections::BTreeSet;
 
@@ -103,15 +103,15 @@ async fn quick_work_costs_one_status_and_no_event() -> Result<()> {
         let labels = format!("controller=\"bundle.test.windlass.dev\",kind=\"{kind}\",result=\"{result}\"");
         operator.metric(&format!("windlass_node_total{{{labels}}}"))
     };
-    assert!((count("ConfigMap", "created") - 3.0).abs() < f64::EPSILON, "{}", operator.metrics.encode());
+    assert!((count("ConfigMap", "created") - 3.0).abs() < f64::EPSILON, "{}", operator.metrics());
     assert!(count("ConfigMap", "unchanged") >= 3.0);
     let seconds = "windlass_node_seconds_count{controller=\"bundle.test.windlass.dev\",kind=\"ConfigMap\"}";
-    assert!(operator.metric(seconds) >= 6.0, "{}", operator.metrics.encode());
+    assert!(operator.metric(seconds) >= 6.0, "{}", operator.metrics());
 
     // A repair and a pruned node are counted as what they are.
     corner.change("ConfigMap", "a", json!({"data": {"a": "x"}})).await?;
     eventually("the repair", || async {
-        if count("ConfigMap", "applied") > 0.0 { Ok(()) } else { Err(operator.metrics.encode()) }
+        if count("ConfigMap", "applied") > 0.0 { Ok(()) } else { Err(operator.metrics()) }
     })
     .await?;
     let items = json!([Item::of(note("a")), Item::of(note("b"))]);

@@ -1,7 +1,7 @@
 //! What the server will not have, and what nobody lets us keep: said once, not tried again and again, over at the next change.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
-mod kit;
+use crate::kit;
 
 use std::time::{Duration, Instant};
 

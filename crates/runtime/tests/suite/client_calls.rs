@@ -1,7 +1,7 @@
 //! The client's calls against a server that says what each test tells it to, on a paused clock.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
-mod fake_api;
+use crate::fake_api;
 
 use std::io::ErrorKind;
 use std::time::Duration;

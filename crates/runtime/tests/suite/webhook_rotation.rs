@@ -1,7 +1,7 @@
 //! Certificates change while requests are admitted, and nobody notices.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
-mod webhook_kit;
+use crate::webhook_kit;
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;

@@ -1,7 +1,7 @@
 //! A plan with twelve nodes of all verbs: created in order, ready in order, held back only where it must be.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
-mod kit;
+use crate::kit;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{Pod, Secret};
