@@ -2,7 +2,9 @@
 
 mod dependencies;
 mod docs;
+mod repeat;
 mod static_binary;
+mod suites;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -13,8 +15,13 @@ fn main() -> ExitCode {
     let result = match chore.as_deref() {
         Some("dependencies") => dependencies::check(),
         Some("docs") => docs::check(),
+        Some("repeat") => repeat::run(words),
+        Some("spin") => repeat::spin(),
         Some("static") => static_binary::build(words.next()),
-        _ => Err(vec!["usage: cargo run -p xtask -- dependencies|docs|static <package>".to_owned()]),
+        _ => Err(vec![
+            "usage: cargo run -p xtask -- dependencies|docs|repeat [--help]|static <package>|suites"
+                .to_owned(),
+        ]),
     };
     match result {
         Ok(summary) => {

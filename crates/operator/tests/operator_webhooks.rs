@@ -3,7 +3,6 @@
 
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, ValidationDirective};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{CustomResource, CustomResourceExt as _};
@@ -18,7 +17,8 @@ use windlass_runtime::controller::{Controller, Outcome};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::manager::Stop;
 use windlass_runtime::webhook::{Converter, Defaulter, Denial, Findings, Request, Validator};
-use windlass_testenv::{Rules, TestEnv, eventually, or_not_run};
+use windlass_testenv::world::rights;
+use windlass_testenv::{TestEnv, eventually, or_not_run};
 
 /// A cup that holds something.
 #[derive(Clone, Debug, CustomResource, Deserialize, Serialize, JsonSchema)]
@@ -71,9 +71,7 @@ fn serve(setup: &mut Setup<'_>) -> Result<(), BoxError> {
 }
 
 fn file(manifests: &Manifests, name: &str) -> Result<Vec<Value>> {
-    let (_, text) =
-        manifests.files().find(|(file, _)| *file == name).with_context(|| format!("no {name}"))?;
-    Ok(serde_saphyr::from_multiple(text)?)
+    Ok(rights::file(manifests.files(), name)?)
 }
 
 fn rules(objects: &[Value], kind: &str) -> Vec<String> {
@@ -199,8 +197,7 @@ async fn the_api_server_asks_the_webhooks_that_the_manifests_register() -> Resul
     let home = namespace.name();
     let operator = operator();
     let manifests = Manifests::of(&operator, &Install::of(&operator).namespace(home).namespaced())?;
-    let granted = granted(&file(&manifests, "rbac.yaml")?);
-    let user = namespace.client_for("cups", &granted).await?;
+    let user = namespace.client_for("cups", &rights::granted(manifests.files())?).await?;
     let mark = env.requests()?.mark()?;
 
     let settings = Settings {
@@ -276,22 +273,6 @@ async fn the_api_server_asks_the_webhooks_that_the_manifests_register() -> Resul
     let forbidden = env.requests()?.since(mark)?.by_user(user.name()).code(403);
     assert!(forbidden.is_empty(), "a right is missing: {forbidden}");
     Ok(())
-}
-
-/// The rules of all roles, as a test's user can have them.
-fn granted(objects: &[Value]) -> Rules {
-    let mut granted = Rules::default();
-    for object in objects {
-        let rules: Vec<PolicyRule> = serde_json::from_value(object["rules"].clone()).unwrap_or_default();
-        for rule in rules {
-            granted = match object["kind"].as_str() {
-                Some("ClusterRole") => granted.cluster_wide(rule),
-                Some("Role") => granted.in_namespace(rule),
-                other => panic!("{other:?} has rules"),
-            };
-        }
-    }
-    granted
 }
 
 fn api(env: &TestEnv, namespace: &str, object: &Value) -> Api<DynamicObject> {

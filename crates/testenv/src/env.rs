@@ -4,7 +4,7 @@
 use std::env;
 use std::fs::File;
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use http::HeaderValue;
@@ -17,11 +17,11 @@ use crate::assets::Assets;
 use crate::audit::AuditLog;
 use crate::control_plane::{Action, Component, ControlPlane, Facts, Options};
 use crate::crds;
-use crate::dirs;
 use crate::error::{Error, Result};
 use crate::namespace::TestNamespace;
 use crate::progress::Reporter;
 use crate::proxy::{FaultProxy, ProxyOptions};
+use crate::slots;
 
 /// A control plane to test against.
 ///
@@ -82,11 +82,12 @@ impl TestEnv {
     }
 
     /// A control plane of one's own, for tests that stop a component, or change
-    /// what others see. One at a time on a machine: a second caller waits.
+    /// what others see. At most [`PRIVATE_AT_A_TIME`](crate::control_plane::PRIVATE_AT_A_TIME) run on a machine
+    /// at the same time: a further caller waits.
     pub async fn private(options: Options) -> Result<PrivateEnv> {
-        let turn = blocking(take_turn).await?;
+        let slot = slots::take(slots::limit()?).await?;
         let env = Self::local(move |_| options, true).await?;
-        Ok(PrivateEnv { env, _turn: turn })
+        Ok(PrivateEnv { env, _slot: slot })
     }
 
     async fn local(options: impl FnOnce(&Assets) -> Options + Send + 'static, private: bool) -> Result<Self> {
@@ -218,7 +219,7 @@ impl TestEnv {
 pub struct PrivateEnv {
     env: TestEnv,
     /// Held while it runs; the kernel lets go with the process.
-    _turn: File,
+    _slot: File,
 }
 
 impl Deref for PrivateEnv {
@@ -280,14 +281,6 @@ fn decide_cluster(context: Option<String>, existing: Option<&str>) -> Result<Opt
         (None, Some("true")) => Err(Error::UnnamedCluster),
         (context, _) => Ok(context),
     }
-}
-
-/// Waits until no other private control plane runs.
-fn take_turn() -> Result<File> {
-    let path: PathBuf = dirs::run()?.join("private.turn");
-    let file = dirs::lock_file(&path)?;
-    file.lock().map_err(Error::file(&path))?;
-    Ok(file)
 }
 
 pub(crate) async fn blocking<T: Send + 'static>(

@@ -141,6 +141,22 @@ pub enum Error {
         message: String,
     },
 
+    /// An operator under test did not start, or did not end well.
+    #[error("the operator ended with an error: {0}")]
+    Operator(String),
+
+    /// An operator under test was refused requests for lack of rights.
+    #[error("the operator lacks a right: {0}")]
+    MissingRight(String),
+
+    /// Objects were not written in the expected order.
+    #[error("{0}")]
+    Order(String),
+
+    /// A manifest cannot be read, or lacks something.
+    #[error("a manifest: {0}")]
+    Manifest(String),
+
     /// The fault proxy could not start.
     #[error(transparent)]
     Proxy(#[from] crate::proxy::ProxyError),

@@ -30,7 +30,7 @@
 //! | | what it is | what a test may do there |
 //! | --- | --- | --- |
 //! | [`TestEnv::shared`] | one for the whole test run, also across test binaries and under nextest | anything in a [namespace](TestEnv::namespace) of its own, as a [user](TestNamespace::client_for) of its own; webhooks carry the namespace's [selector](TestNamespace::selector); CRDs may be added, not changed |
-//! | [`TestEnv::private`] | one of its own, one at a time on a machine | anything; only here can components be stopped |
+//! | [`TestEnv::private`] | one of its own, [a few](control_plane::PRIVATE_AT_A_TIME) at a time on a machine | anything; only here can components be stopped |
 //! | [`TestEnv::portable`] | the shared one, or the cluster that `WINDLASS_TEST_CONTEXT` names | what every Kubernetes has |
 //!
 //! A test whose environment lacks what it needs gets [`Error::NotRun`];
@@ -58,8 +58,10 @@ pub mod pods;
 mod port;
 mod progress;
 pub mod proxy;
+mod slots;
 pub mod torture;
 mod user;
+pub mod world;
 
 pub use audit::{AuditLog, Mark, Requests};
 pub use control_plane::{Component, Options};
@@ -71,6 +73,7 @@ pub use pods::Story;
 pub use port::HeldPort;
 pub use progress::{Progress, Reporter};
 pub use user::{Rules, TestUser, rule};
+pub use world::World;
 
 /// Unwraps a result of this crate in a test that returns a `Result<(), _>`: a test
 /// that cannot run here says so on standard error, where the harness does not hide

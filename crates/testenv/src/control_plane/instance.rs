@@ -53,6 +53,11 @@ impl Options {
     }
 }
 
+/// The number of private control planes that run on a machine at the same time, unless `WINDLASS_TEST_PRIVATE` sets another.
+///
+/// Each takes about 0.8 GB of memory, and the processors for some seconds while it starts; after that it mostly waits.
+pub const PRIVATE_AT_A_TIME: usize = 3;
+
 /// The name of the instance that `windlass up` runs.
 pub const UP: &str = "up";
 

@@ -23,7 +23,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub use component::{Action, Component};
-pub use instance::{Facts, Options, Status, UP, instance, instances, shutdown, status};
+pub use instance::{Facts, Options, PRIVATE_AT_A_TIME, Status, UP, instance, instances, shutdown, status};
 pub use line::Gone;
 
 use crate::assets::Assets;

@@ -121,11 +121,11 @@
 //! - Start the operator as a process of its own. A future that starts one with [`OperatorRun::kubeconfig`] and
 //!   `kill_on_drop` will do.
 
-mod director;
 mod kind;
 mod ledger;
 mod normal;
 mod operator;
+mod performance;
 mod plan;
 mod point;
 mod quiet;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::future::{Either, select};
 use tokio::time::Instant;
 
-use super::director::{Director, Problems};
 use super::ledger::{Ledger, Scope};
+use super::performance::{Performance, Problems};
 use super::plan::Plan;
 use super::point::{Family, Place, Point, Write};
 use super::scenario::Scene;
@@ -57,8 +57,8 @@ impl Player<'_> {
         let namespace = self.env.namespace(&self.plan.name).await?;
         let stage = self.stage(&namespace).await?;
         stage.start(|_| ()).await?;
-        let director = Director { stage: &stage, undisturbed: None, reversal: None };
-        let played = director.play().await;
+        let performance = Performance { stage: &stage, undisturbed: None, reversal: None };
+        let played = performance.play().await;
         let result = played.map(|snapshots| Undisturbed { snapshots, writes: stage.writes() });
         stage.kill().await;
         Ok(result)
@@ -69,12 +69,12 @@ impl Player<'_> {
         let began = Instant::now();
         let namespace = self.env.namespace(&self.plan.name).await?;
         let stage = self.stage(&namespace).await?;
-        let mut director = Director { stage: &stage, undisturbed: Some(undisturbed), reversal: None };
+        let mut performance = Performance { stage: &stage, undisturbed: Some(undisturbed), reversal: None };
         let (reached, played) = match &point.place {
             Place::Step(step, reversal) => {
-                director.reversal = Some((step, reversal));
+                performance.reversal = Some((step, reversal));
                 stage.start(|_| ()).await?;
-                (true, director.play().await)
+                (true, performance.play().await)
             }
             Place::Write(write, occurrence) => {
                 let occasion = Fault::on(write.matching(namespace.name())).nth(*occurrence);
@@ -84,7 +84,7 @@ impl Player<'_> {
                     Family::Before | Family::Stale | Family::Unobserved => Action::Hold,
                 });
                 let handle = stage.start(|proxy| proxy.add(fault)).await?;
-                let playing = pin!(director.play());
+                let playing = pin!(performance.play());
                 let disturbing = pin!(disturb(&stage, point.family, &handle));
                 let played = match select(playing, disturbing).await {
                     Either::Left((played, _)) => played,

@@ -14,6 +14,8 @@ mod predecessor;
 mod prune;
 mod run;
 mod teardown;
+#[cfg(test)]
+pub(crate) mod testing;
 mod write;
 pub(crate) mod writer;
 

@@ -9,6 +9,8 @@ mod input;
 mod keep;
 mod pending;
 pub(crate) mod renew;
+#[cfg(test)]
+mod sample;
 mod step;
 mod task;
 

@@ -322,4 +322,48 @@ mod tests {
             assert_ne!(body(&part, "Deployment web"), body(&whole, "Deployment web"), "{id}");
         }
     }
+
+    /// Comes behind a ConfigMap, or after it.
+    struct Behind;
+
+    impl Controls for Behind {
+        type Owner = Shop;
+        const NAME: &'static str = "shop.test";
+
+        fn kinds(&self, kinds: &mut Kinds) {
+            kinds.owns::<ConfigMap>().owns::<Deployment>();
+        }
+    }
+
+    impl Blueprint for Behind {
+        fn draw(&self, shop: &Shop, _: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
+            let text = shop.metadata.annotations.as_ref().and_then(|all| all.get("text")).cloned();
+            let map = json!({"metadata": {"name": "settings"}, "data": {"text": text}});
+            let map = plan.add(serde_json::from_value::<ConfigMap>(map)?);
+            let web = json!({"metadata": {"name": "web"}, "spec": {"selector": {}, "template": {"spec": {"containers": []}}}});
+            let web = plan.add(serde_json::from_value::<Deployment>(web)?);
+            if shop.spec.swapped {
+                web.after([map])
+            } else {
+                web.behind([map])
+            };
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn behind_orders_without_content_and_after_lets_content_flow() {
+        let deployment = |after: bool, text: &str| {
+            let owner = json!({"apiVersion": "example.com/v1", "kind": "Shop", "spec": {"swapped": after},
+                "metadata": {"name": "shop", "namespace": "home", "uid": "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d", "annotations": {"text": text}}});
+            let owner: Shop = serde_json::from_value(owner).unwrap();
+            let applied = applied(&Behind, &owner, &[], &DigestKey::from_bytes(&[7; 32])).unwrap();
+            let web = applied.nodes.iter().find(|node| node.id == "Deployment web").unwrap();
+            assert_eq!(web.after, ["ConfigMap settings"]);
+            web.body.clone().unwrap()
+        };
+        assert_eq!(deployment(false, "a"), deployment(false, "b"), "no pod is replaced");
+        assert_eq!(deployment(false, "a")["metadata"]["annotations"][mark::ORDER], "1", "but it waits");
+        assert_ne!(deployment(true, "a"), deployment(true, "b"));
+    }
 }

@@ -1,0 +1,161 @@
+//! What the tests share: an operator in miniature, run inside of a test against the real control plane.
+#![allow(dead_code)] // each test binary uses its share
+
+pub(crate) mod bundle;
+pub(crate) mod look;
+pub(crate) mod shop;
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use anyhow::Result;
+use windlass::{Blueprint, DigestKey, PlanController, PlanMetrics};
+use windlass_runtime::cache::{Cache, WatchTiming};
+use windlass_runtime::client::{Client, ClientOptions, RetryPolicy};
+use windlass_runtime::events::{Recorder, RecorderOptions};
+use windlass_runtime::manager::{Manager, Stage, Stop};
+use windlass_testenv::world::{Namespaced, Running, World};
+use windlass_testenv::{Mark, Requests, Rules, TestEnv};
+
+/// An operator that runs as a task of this process. Dropped, it is gone at its next await, as after a crash.
+pub(crate) struct Operator(Running);
+
+impl Deref for Operator {
+    type Target = Running;
+
+    fn deref(&self) -> &Running {
+        &self.0
+    }
+}
+
+impl Operator {
+    /// Starts an operator for one namespace.
+    pub(crate) fn start<B: Blueprint>(config: kube::Config, namespace: &str, blueprint: B) -> Result<Self> {
+        Self::with(config, namespace, PlanController::of(blueprint))
+    }
+
+    /// The same, with other than the usual options.
+    pub(crate) fn with<B: Blueprint>(
+        config: kube::Config,
+        namespace: &str,
+        controller: PlanController<B>,
+    ) -> Result<Self> {
+        Self::as_given(config, namespace, controller.digest_key(DigestKey::from_bytes(&[7; 32])))
+    }
+
+    /// The same, with its digest key from where the options say.
+    pub(crate) fn as_given<B: Blueprint>(
+        config: kube::Config,
+        namespace: &str,
+        controller: PlanController<B>,
+    ) -> Result<Self> {
+        let retry = RetryPolicy { attempts: 2, ..RetryPolicy::default() };
+        let options = ClientOptions { retry, deadline: Duration::from_secs(10), ..ClientOptions::default() };
+        let client = Client::new(config, options)?;
+        let timing = WatchTiming {
+            backoff: (Duration::from_millis(20), Duration::from_millis(200)),
+            slow_backoff: (Duration::from_millis(50), Duration::from_millis(200)),
+            answer: Duration::from_secs(5),
+            ..WatchTiming::default()
+        };
+        let cache = Cache::with_timing(&client, timing);
+        let (recorder, publisher) = Recorder::new(&client, RecorderOptions::new(B::NAME))?;
+        let mut manager = Manager::new();
+        recorder.show_in(manager.metrics());
+        let metrics = PlanMetrics::shown_in(manager.metrics());
+        let controller = controller
+            .in_namespaces([namespace])
+            .home(namespace)
+            .metrics(&metrics)
+            .build(&client, &cache, &recorder)?;
+        manager.cache(&cache)?;
+        manager.add(Stage::Everywhere, publisher.into_part())?;
+        manager.controller(controller)?;
+        let (stopper, stop) = Stop::pair();
+        let (readiness, metrics) = (manager.readiness().clone(), manager.metrics().clone());
+        let report = move || {
+            let report = readiness.report();
+            (report.is_ready(), report.to_string())
+        };
+        let running = manager.run_until(stop);
+        Ok(Self(Running::new(report, move || metrics.encode(), move || stopper.request(), running)))
+    }
+
+    /// Waits until it ends by itself, which it should not.
+    pub(crate) async fn run(self) -> Result<()> {
+        Ok(self.0.run().await?)
+    }
+
+    /// Stops it in an orderly way.
+    pub(crate) async fn stop(self) -> Result<()> {
+        Ok(self.0.stop().await?)
+    }
+
+    /// Ends it at once, as a crash does.
+    pub(crate) async fn kill(self) {
+        self.0.kill().await;
+    }
+
+    /// The value of a metric, by the start of its line; 0 if there is none.
+    pub(crate) fn metric(&self, start: &str) -> f64 {
+        self.metric_value(start).unwrap_or_default()
+    }
+}
+
+/// One test's own corner of the control plane: a namespace, and an account for its operator.
+pub(crate) struct Corner(World);
+
+impl Deref for Corner {
+    type Target = World;
+
+    fn deref(&self) -> &World {
+        &self.0
+    }
+}
+
+impl Corner {
+    pub(crate) async fn new(env: TestEnv, hint: &str) -> windlass_testenv::Result<Self> {
+        use kube::CustomResourceExt as _;
+        env.install_crds(&[shop::Shop::crd(), bundle::Bundle::crd(), bundle::Gadget::crd()]).await?;
+        let namespace = env.namespace(hint).await?;
+        Ok(Self(World::in_namespace(namespace, "operator", &Rules::everything()).await?))
+    }
+
+    /// Starts an operator here.
+    pub(crate) async fn operate<B: Blueprint>(&self, controller: PlanController<B>) -> Result<Operator> {
+        let operator = Operator::with(self.user.config(), self.namespace.name(), controller)?;
+        operator.ready().await?;
+        Ok(operator)
+    }
+
+    /// What the operator has asked of the API server since.
+    pub(crate) fn requests_since(&self, mark: Mark) -> Result<Requests> {
+        Ok(self.requests(mark)?)
+    }
+
+    /// The names and kinds of what the operator wrote since, in order: `patch deployments web-1`.
+    pub(crate) fn writes_since(&self, mark: Mark) -> Result<Vec<String>> {
+        Ok(self.writes(mark)?)
+    }
+
+    /// Waits until a condition of an owner has this truth, and returns its reason and message.
+    pub(crate) async fn until<K: Namespaced>(
+        &self,
+        name: &str,
+        condition: &str,
+        truth: &str,
+    ) -> Result<(String, String)> {
+        self.until_said::<K>(name, condition, truth, "").await
+    }
+
+    /// The same, and its message contains these words.
+    pub(crate) async fn until_said<K: Namespaced>(
+        &self,
+        name: &str,
+        condition: &str,
+        truth: &str,
+        words: &str,
+    ) -> Result<(String, String)> {
+        Ok(self.condition::<K>(name, condition, truth, words).await?)
+    }
+}
