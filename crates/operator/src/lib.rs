@@ -56,7 +56,7 @@ mod program;
 mod reference;
 mod settings;
 mod setup;
-mod yaml;
+pub mod yaml;
 
 pub use windlass_runtime::manager::BoxError;
 

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use windlass_operator::yaml::{Map, Style};
+
 use super::address::Address;
 use super::env::{Environment, SecretKey};
 use super::goduration::go_duration;
 use super::redis::Redis;
 use super::rendered::Rendered;
-use super::yaml::Map;
 
 /// The key of `config.yaml` in the ConfigMap.
 pub const CONFIG_KEY: &str = "config.yaml";
@@ -208,7 +209,7 @@ pub fn render(charts: &ChartMuseum) -> Rendered {
     }
     storage(&mut environment, &charts.storage);
     Rendered {
-        config: [(CONFIG_KEY.to_owned(), file(charts).document())].into(),
+        config: [(CONFIG_KEY.to_owned(), file(charts).document(Style::File))].into(),
         env: environment.finish(),
         ..Rendered::default()
     }

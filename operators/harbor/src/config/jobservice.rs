@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use windlass_operator::yaml::{Map, Node, Style};
+
 use crate::catalogue::{Feature, Release};
 
 use super::env::{Environment, SecretKey};
@@ -9,7 +11,6 @@ use super::outbound::Outbound;
 use super::redis::Redis;
 use super::rendered::{Rendered, Vault};
 use super::telemetry::{Metrics, Trace};
-use super::yaml::{Map, Node};
 
 /// The key of `config.yml` in the ConfigMap.
 pub const CONFIG_KEY: &str = "config.yml";
@@ -140,7 +141,7 @@ pub fn render(jobservice: &JobService, release: &Release, secret: &str) -> Rende
     }
     jobservice.outbound.environment(&mut environment);
     Rendered {
-        config: [(CONFIG_KEY.to_owned(), file(jobservice, release).document())].into(),
+        config: [(CONFIG_KEY.to_owned(), file(jobservice, release).document(Style::File))].into(),
         secret: vault.finish(),
         env: environment.finish(),
     }
@@ -193,11 +194,11 @@ fn logger(logger: &Logger) -> Map {
 /// Whole days, rounded up: the sweeper counts in days, and none would mean that logs are swept away at once.
 fn days(after: Duration) -> Node {
     let days = after.as_secs().div_ceil(24 * 60 * 60).max(1);
-    Node::Number(i64::try_from(days).unwrap_or(i64::MAX))
+    Node::from(i64::try_from(days).unwrap_or(i64::MAX))
 }
 
 fn seconds(duration: Duration) -> Node {
-    Node::Number(i64::try_from(duration.as_secs()).unwrap_or(i64::MAX))
+    Node::from(i64::try_from(duration.as_secs()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]
@@ -207,10 +208,10 @@ mod tests {
     #[test]
     fn a_sweeper_never_counts_no_days() {
         let hours = |hours: u64| days(Duration::from_secs(hours * 3600));
-        assert_eq!(hours(0), Node::Number(1));
-        assert_eq!(hours(14), Node::Number(1));
-        assert_eq!(hours(24), Node::Number(1));
-        assert_eq!(hours(25), Node::Number(2));
-        assert_eq!(hours(720), Node::Number(30));
+        assert_eq!(hours(0), Node::from(1_i64));
+        assert_eq!(hours(14), Node::from(1_i64));
+        assert_eq!(hours(24), Node::from(1_i64));
+        assert_eq!(hours(25), Node::from(2_i64));
+        assert_eq!(hours(720), Node::from(30_i64));
     }
 }

@@ -1,10 +1,11 @@
 //! The registry's controller, which deletes from the registry's storage.
 
+use windlass_operator::yaml::{Map, Style};
+
 use super::env::{Environment, SecretKey};
 use super::registry;
 use super::rendered::Rendered;
 use super::telemetry::Trace;
-use super::yaml::Map;
 
 /// The key of `config.yml` in the ConfigMap.
 pub const CONFIG_KEY: &str = "config.yml";
@@ -56,7 +57,7 @@ pub fn render(controller: &RegistryController) -> Rendered {
         trace.environment(&mut environment, "registryctl");
     }
     Rendered {
-        config: [(CONFIG_KEY.to_owned(), file.document())].into(),
+        config: [(CONFIG_KEY.to_owned(), file.document(Style::File))].into(),
         env: environment.finish(),
         ..Rendered::default()
     }

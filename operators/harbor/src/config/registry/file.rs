@@ -4,11 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use windlass_operator::yaml::Map;
+
 use crate::catalogue::{Feature, Release};
 
 use super::super::address::Address;
 use super::super::goduration::go_duration;
-use super::super::yaml::Map;
 use super::{
     Auth, Cache, Endpoint, HTPASSWD_PATH, Health, HealthCheck, Http, Log, Middleware, Middlewares,
     Notifications, Options, Registry, RegistryRedis, SSL_DIR, TOKEN_BUNDLE_PATH, Validation,

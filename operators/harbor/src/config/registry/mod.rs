@@ -8,6 +8,8 @@ mod storage;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use windlass_operator::yaml::Style;
+
 use crate::catalogue::{Feature, Release};
 
 use super::confidential::Confidential;
@@ -397,7 +399,7 @@ pub fn render(registry: &Registry, release: &Release, secret: &str) -> Rendered 
         environment.set("REGISTRY_COMPATIBILITY_SCHEMA1_SIGNINGKEYFILE", SCHEMA1_KEY_PATH);
     }
     registry.outbound.environment(&mut environment);
-    let text = file::render(registry, release).document();
+    let text = file::render(registry, release).document(Style::File);
     let mut config = BTreeMap::new();
     if has_options(registry) {
         vault.put(CONFIG_KEY, Confidential::new(text));

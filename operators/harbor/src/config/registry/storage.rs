@@ -2,8 +2,9 @@
 //!
 //! What stands here decides where bytes are looked for: a change for an installation that exists loses its images.
 
+use windlass_operator::yaml::Map;
+
 use super::super::confidential::Confidential;
-use super::super::yaml::Map;
 use super::{GCS_KEY_PATH, STORAGE_DIR};
 
 /// A driver of the registry's storage.
