@@ -13,6 +13,7 @@ use std::fmt;
 
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, Method, Uri};
+use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 
 /// What a request does, in the API server's words.
@@ -244,26 +245,7 @@ impl Query<'_> {
 
 /// Decodes `%xx`; what is no valid escape stays as it is.
 fn percent_decode(text: &str) -> Cow<'_, str> {
-    if !text.contains('%') {
-        return Cow::Borrowed(text);
-    }
-    let mut rest = text.as_bytes();
-    let mut decoded = Vec::with_capacity(rest.len());
-    while let Some((&byte, after)) = rest.split_first() {
-        let escape = (byte == b'%').then(|| Some((hex(*after.first()?)?, hex(*after.get(1)?)?))).flatten();
-        if let Some((high, low)) = escape {
-            decoded.push(high << 4 | low);
-            rest = &after[2..];
-        } else {
-            decoded.push(byte);
-            rest = after;
-        }
-    }
-    Cow::Owned(String::from_utf8_lossy(&decoded).into_owned())
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+    percent_decode_str(text).decode_utf8_lossy()
 }
 
 #[cfg(test)]

@@ -2,6 +2,11 @@
 
 use std::fmt;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// The characters that stay as they are in every part of a URL.
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 /// A host and a port, as both URLs and configuration files write them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
@@ -36,16 +41,7 @@ impl fmt::Display for Address {
 /// Text as one part of a URL: whatever is not a letter, a digit or one of `-._~` becomes `%XX`. Right for user names, passwords, path segments and
 /// values of queries alike, since no part reserves these.
 pub(crate) fn percent_encoded(text: &str) -> String {
-    use std::fmt::Write as _;
-
-    text.bytes().fold(String::with_capacity(text.len()), |mut encoded, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-        encoded
-    })
+    utf8_percent_encode(text, UNRESERVED).to_string()
 }
 
 #[cfg(test)]
