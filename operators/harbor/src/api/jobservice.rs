@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::choice::choice;
 use super::component::{ComponentSpec, Served, Tls};
-use super::core::RegistryCredentials;
+use super::core_kind::RegistryCredentials;
 use super::duration::GoDuration;
 use super::embedded::{Embedded, VolumeSource};
 use super::log::JobServiceLogLevel;

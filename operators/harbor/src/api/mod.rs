@@ -15,7 +15,7 @@ mod choice;
 pub mod component;
 pub mod conversion;
 mod conversion_cluster;
-pub mod core;
+pub mod core_kind;
 pub mod definition;
 pub mod driver;
 pub mod duration;
@@ -49,7 +49,7 @@ mod validation_cluster;
 mod validation_harbor;
 
 pub use chartmuseum::{ChartMuseum, ChartMuseumSpec};
-pub use core::{Core, CoreSpec};
+pub use core_kind::{Core, CoreSpec};
 pub use definition::{definition, definitions};
 pub use exporter::{Exporter, ExporterSpec};
 pub use harbor::{Harbor, HarborSpec};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::core::five_seconds;
+use super::core_kind::five_seconds;
 use super::driver::truth;
 use super::duration::GoDuration;
 use super::pattern;

@@ -2,7 +2,7 @@
 
 pub mod chartmuseum;
 mod chartmuseum_storage;
-pub mod core;
+pub mod core_pods;
 pub mod exporter;
 pub mod jobservice;
 pub mod notaryserver;

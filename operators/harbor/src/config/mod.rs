@@ -10,7 +10,7 @@
 pub mod address;
 pub mod chartmuseum;
 pub mod confidential;
-pub mod core;
+pub mod core_env;
 pub mod database;
 pub mod env;
 pub mod exporter;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::catalogue::Release;
 
 use super::chartmuseum::{ChartCache, ChartMuseum, ChartStorage, Disable};
-use super::core::{Core, Secrets, Urls};
+use super::core_env::{Core, Secrets, Urls};
 use super::database::{Database, Pool, SslMode};
 use super::exporter::{Exporter, Queue};
 use super::jobservice::{JobService, Logger, default_redis_namespace, job_log_dir};

@@ -13,7 +13,9 @@ use super::registry::{
 };
 use super::sample::{self, PASSWORD, release};
 use super::{EnvValue, Rendered, SecretKey};
-use super::{chartmuseum, core, exporter, jobservice, notary, portal, proxy, registry, registryctl, trivy};
+use super::{
+    chartmuseum, core_env, exporter, jobservice, notary, portal, proxy, registry, registryctl, trivy,
+};
 
 const VERSIONS: [&str; 4] = ["2.6.2", "2.8.6", "2.9.5", "2.15.2"];
 
@@ -44,7 +46,7 @@ fn shown(rendered: &Rendered) -> String {
 /// All components of a release, in one Harbor.
 fn harbor(release: &Release, tls: bool) -> Vec<(Component, Rendered)> {
     let mut parts = vec![
-        (Component::Core, core::render(&sample::core(release, tls), release, "sample-harbor-core")),
+        (Component::Core, core_env::render(&sample::core(release, tls), release, "sample-harbor-core")),
         (
             Component::JobService,
             jobservice::render(&sample::jobservice(tls), release, "sample-harbor-jobservice"),

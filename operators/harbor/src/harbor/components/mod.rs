@@ -8,7 +8,7 @@ use windlass::DrawError;
 
 use crate::api::Harbor;
 use crate::api::component::{ComponentSpec, Served, Tls};
-use crate::api::core::RegistryCredentials;
+use crate::api::core_kind::RegistryCredentials;
 use crate::api::driver::{ImageChartStorage, Store};
 use crate::api::harbor::HarborCommon;
 use crate::api::names::annotation;
@@ -23,7 +23,7 @@ use super::names::{Names, metadata};
 use super::token;
 
 mod chartmuseum;
-mod core;
+mod core_spec;
 mod exporter;
 mod jobservice;
 mod notary;

@@ -1,4 +1,4 @@
-//! Core: the API, tokens, and the way into everything else.
+//! The pods of Core, and the objects that they need.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use windlass::{DrawError, Seen};
 use windlass_runtime::key::ObjectKey;
 
 use crate::api::children::Component as _;
-use crate::api::core::{Core, CoreSpec};
+use crate::api::core_kind::{Core, CoreSpec};
 use crate::api::status::condition::SCHEMA_CLEAN;
 use crate::catalogue::{self, Release};
 use crate::config::SecretKey;
-use crate::config::core as file;
+use crate::config::core_env as file;
 use crate::schema::{self, Readings, SchemaCheck};
 use crate::wiring::{self, certificate, is_tls};
 use crate::workload::{

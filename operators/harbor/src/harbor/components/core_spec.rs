@@ -1,7 +1,7 @@
-//! What Core is told.
+//! The spec of the Core of a Harbor.
 
 use crate::api::component::Served;
-use crate::api::core::{
+use crate::api::core_kind::{
     AuthMode, ChartCacheDriver, Core, CoreChartRepository, CoreComponents, CoreJobService, CoreLog,
     CoreNotaryServer, CorePortal, CoreRegistry, CoreSpec, CoreTokenService, CoreTrivy,
 };
