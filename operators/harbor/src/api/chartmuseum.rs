@@ -188,7 +188,7 @@ impl Default for ChartRepo {
 /// Features of ChartMuseum to disable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[allow(clippy::struct_excessive_bools)] // as it is
+#[allow(clippy::struct_excessive_bools)] // upstream's field layout
 pub struct ChartMuseumDisable {
     /// Disable all routes under `/api` (`disableapi` of ChartMuseum). Default: false.
     pub api: bool,
@@ -206,7 +206,7 @@ pub struct ChartMuseumDisable {
 /// Log settings of ChartMuseum.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[allow(clippy::struct_excessive_bools)] // as it is
+#[allow(clippy::struct_excessive_bools)] // upstream's field layout
 pub struct ChartMuseumLog {
     /// Write debug messages to the log (`debug` of ChartMuseum). Default: false.
     pub debug: bool,
