@@ -36,7 +36,7 @@ pub fn operator() -> Operator {
 /// The same, configured.
 pub fn operator_with(settings: &HarborSettings) -> Operator {
     let operator = Operator::new("harbor-operator")
-        .about("Runs Harbor: registries, and all that belongs to them")
+        .about("Runs Harbor container registries and their components")
         .version(env!("CARGO_PKG_VERSION"));
     let operator = match settings.workers {
         Some(workers) => operator.workers(workers),
