@@ -184,4 +184,9 @@ mod tests {
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
     }
+
+    #[test]
+    fn commands_and_flags_can_be_understood_alone() {
+        windlass_operator::check_help(&Cli::command()).unwrap();
+    }
 }

@@ -163,7 +163,8 @@ impl Cli {
         }
     }
 
-    fn of(operator: &Operator) -> clap::Command {
+    /// Returns the command line of an operator, with the flags of its settings.
+    pub(crate) fn of(operator: &Operator) -> clap::Command {
         Self::command()
             .name(operator.name)
             .version(operator.version)

@@ -21,3 +21,11 @@ pub fn operator() -> Operator {
         .crd::<Foo>()
         .part(controller::set_up)
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn descriptions_and_flags_can_be_understood_alone() {
+        windlass_operator::check_wording(&super::operator()).unwrap();
+    }
+}

@@ -74,3 +74,11 @@ fn with_cluster(operator: Operator, settings: &HarborSettings) -> Operator {
     let blueprint = HarborClusterBlueprint::new(settings.clone());
     components::with_blueprint(operator, blueprint, &Arc::new(settings.clone()))
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn descriptions_and_flags_can_be_understood_alone() {
+        windlass_operator::check_wording(&super::operator()).unwrap();
+    }
+}
