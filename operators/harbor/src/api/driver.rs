@@ -348,17 +348,17 @@ pub struct ImageChartStorage {
 /// Storage backend that a Harbor uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Store<'a> {
-    /// PersistentVolumeClaims.
+    /// PersistentVolumeClaims that already exist.
     FileSystem(&'a FileSystem),
     /// Amazon S3 or a compatible object store.
     S3(&'a S3),
-    /// OpenStack Swift.
+    /// OpenStack Swift object storage.
     Swift(&'a Swift),
-    /// Azure Blob Storage.
+    /// Azure Blob Storage container.
     Azure(&'a Azure),
-    /// Google Cloud Storage.
+    /// Google Cloud Storage bucket.
     Gcs(&'a Gcs),
-    /// Alibaba Cloud OSS.
+    /// Alibaba Cloud OSS bucket.
     Oss(&'a Oss),
 }
 

@@ -120,7 +120,7 @@ impl Default for HarborJobService {
     }
 }
 
-/// Volumes of JobService.
+/// Volumes of JobService's pods.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HarborJobServiceStorage {

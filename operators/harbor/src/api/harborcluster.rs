@@ -153,13 +153,13 @@ choice! {
         S3 = "S3",
         /// OpenStack Swift object storage.
         Swift = "Swift",
-        /// Existing PersistentVolumeClaims.
+        /// PersistentVolumeClaims that already exist.
         FileSystem = "FileSystem",
-        /// Azure Blob Storage.
+        /// Azure Blob Storage container.
         Azure = "Azure",
-        /// Google Cloud Storage.
+        /// Google Cloud Storage bucket.
         Gcs = "Gcs",
-        /// Alibaba Cloud OSS.
+        /// Alibaba Cloud OSS bucket.
         Oss = "Oss",
         /// A PersistentVolumeClaim that this operator creates.
         BuiltIn = "BuiltIn",

@@ -134,7 +134,7 @@ pub struct JobServiceTokenService {
     pub url: String,
 }
 
-/// Volumes of JobService.
+/// Volumes of JobService's pods.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobServiceStorage {

@@ -62,7 +62,7 @@ pub use trivy::{Trivy, TrivySpec};
 
 /// API group of all kinds.
 pub const GROUP: &str = "goharbor.io";
-/// Stored API version.
+/// API version that is stored.
 pub const VERSION: &str = "v1beta1";
 /// Deprecated API version, which is still served.
 pub const OLD_VERSION: &str = "v1alpha3";

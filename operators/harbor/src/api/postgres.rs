@@ -1,4 +1,4 @@
-//! PostgreSQL connections.
+//! PostgreSQL servers and connections to them.
 
 use std::collections::BTreeMap;
 
@@ -127,7 +127,7 @@ pub struct HarborDatabase {
 /// Databases of a Harbor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Database {
-    /// Database of Core.
+    /// Database of Harbor Core.
     Core,
     /// Database of the Notary server.
     NotaryServer,

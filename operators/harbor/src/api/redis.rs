@@ -1,4 +1,4 @@
-//! Redis connections.
+//! Redis servers and connections to them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,7 @@ pub mod database {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RedisConnection {
-    /// Server and credentials.
+    /// Redis server and credentials.
     #[serde(flatten)]
     pub server: RedisHost,
     /// Number of the Redis database, 0 to 8. Default: 0.

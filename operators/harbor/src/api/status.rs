@@ -64,7 +64,7 @@ pub mod condition {
     pub const STORAGE_READY: &str = "StorageReady";
     /// HarborCluster: the Harbor itself is ready.
     pub const SERVICE_READY: &str = "ServiceReady";
-    /// All Harbor-specific conditions.
+    /// Names of all Harbor-specific conditions.
     pub const ALL: [&str; 6] =
         [IN_PROGRESS, SCHEMA_CLEAN, CACHE_READY, DATABASE_READY, STORAGE_READY, SERVICE_READY];
 }

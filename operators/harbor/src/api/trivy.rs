@@ -248,7 +248,7 @@ pub struct TrivyServerProxy {
     pub no_proxy: Vec<String>,
 }
 
-/// Volumes of Trivy.
+/// Volumes of Trivy's pods.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrivyVolumes {
