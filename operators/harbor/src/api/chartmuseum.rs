@@ -48,7 +48,7 @@ pub struct ChartMuseumSpec {
     /// Log settings of ChartMuseum. If unset, the defaults of the fields apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<ChartMuseumLog>,
-    /// IP families of the component. Validated for ChartMuseum and without further effect on it.
+    /// IP families to listen on. The values are validated, but have no effect on ChartMuseum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
     /// HTTP server of ChartMuseum. If unset, the defaults of the fields apply.

@@ -135,11 +135,11 @@ pub struct ImageSource {
     pub image_pull_secrets: Vec<LocalObjectReference>,
 }
 
-/// Reference to an object of the same namespace by name.
+/// Reference to a Secret of the same namespace by name.
 #[derive(JsonSchema)]
 #[allow(dead_code)] // only its schema is used
 struct Named {
-    /// Name of the referenced object.
+    /// Name of the Secret, in the same namespace.
     name: Option<String>,
 }
 

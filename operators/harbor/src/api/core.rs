@@ -87,7 +87,7 @@ pub struct CoreSpec {
     /// Prometheus metrics of Core. If unset, Core serves no metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Metrics>,
-    /// IP families of the component. Validated for Core and without further effect on it.
+    /// IP families to listen on. The values are validated, but have no effect on Core.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
     /// HTTP proxy for outbound connections of Core. If unset, Core connects directly.

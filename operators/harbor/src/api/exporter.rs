@@ -52,7 +52,7 @@ pub struct ExporterSpec {
     /// Log settings of the exporter. If unset, the level is `info`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<ExporterLog>,
-    /// IP families of the component. Validated for the exporter and without further effect on it.
+    /// IP families to listen on. The values are validated, but have no effect on the exporter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
     /// Certificate with which the exporter verifies Core. If unset, no internal certificate is mounted.

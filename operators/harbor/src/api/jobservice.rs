@@ -63,7 +63,7 @@ pub struct JobServiceSpec {
     /// Prometheus metrics of JobService. If unset, JobService serves no metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Metrics>,
-    /// IP families of the component. Validated for JobService and without further effect on it.
+    /// IP families to listen on. The values are validated, but have no effect on JobService.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
     /// HTTP proxy for outbound connections of JobService. If unset, JobService connects directly.

@@ -45,7 +45,7 @@ pub struct NotaryServerSpec {
     /// Log settings of the Notary server. If unset, the level is `info`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logging: Option<NotaryLogging>,
-    /// IP families of the component. Validated for the Notary server and without further effect on it.
+    /// IP families to listen on. The values are validated, but have no effect on the Notary server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
     /// Database of the Notary server (`storage` of Notary). The server is not deployed without it.
@@ -170,7 +170,7 @@ pub struct NotarySignerSpec {
     /// Log settings of the Notary signer. If unset, the level is `info`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logging: Option<NotaryLogging>,
-    /// IP families of the component. Validated for the Notary signer and without further effect on it.
+    /// IP families to listen on. The values are validated, but have no effect on the Notary signer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
     /// Database and key encryption of the Notary signer (`storage` of Notary).

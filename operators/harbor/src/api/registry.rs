@@ -68,7 +68,7 @@ pub struct RegistrySpec {
     /// Middleware of the registry (`middleware` of Distribution). If unset, there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub middlewares: Option<RegistryMiddlewares>,
-    /// IP families of the component. Validated for the registry and without further effect on it.
+    /// IP families to listen on. The values are validated, but have no effect on the registry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
     /// Webhook notifications of the registry (`notifications` of Distribution). If unset, none are sent.

@@ -36,7 +36,7 @@ pub struct RegistryControllerSpec {
     /// Log settings of the registry controller. If unset, the level is `info`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<RegistryControllerLog>,
-    /// IP families of the component. Validated for the registry controller and without further effect on it.
+    /// IP families to listen on. The values are validated, but have no effect on the registry controller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
     /// Internal TLS certificate of the registry controller. If unset, it serves plain HTTP.

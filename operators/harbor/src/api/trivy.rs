@@ -53,7 +53,7 @@ pub struct TrivySpec {
     /// Log settings of the Trivy adapter. Default: level `info`.
     #[serde(default)]
     pub log: TrivyLog,
-    /// IP families of the component. Validated for Trivy and without further effect on it.
+    /// IP families to listen on. The values are validated, but have no effect on Trivy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
     /// HTTP proxy for outbound connections of Trivy. It takes precedence over `server.proxy`. If neither is
