@@ -1,10 +1,10 @@
-//! The command line.
+//! Command line of `windlass`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// Kubernetes operators in Rust, on a real control plane.
+/// Build and run Kubernetes operators in Rust, on a real control plane.
 #[derive(Debug, Parser)]
 #[command(name = "windlass", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
@@ -16,30 +16,31 @@ const EXIT_CODES: &str = "Exit codes: 0 success, 1 a failure while running, 2 wr
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Start a control plane on this machine with an example operator, and keep both running (Ctrl-C stops them)
+    /// Start a local control plane with an example operator, and keep both running until Ctrl-C
     #[command(after_help = UP_EXAMPLES)]
     Up(Up),
-    /// Stop what `up --detach` left running
+    /// Stop the control plane that `up --detach` started
     Down(Down),
-    /// The control plane that tests run against
+    /// Manage the control plane that tests use
     #[command(subcommand)]
     Testenv(Testenv),
-    /// Write what a cluster needs to run an operator of this workspace: CRDs, rights, Deployment
+    /// Write the manifests for installing an operator of this workspace: CRDs, RBAC, Deployment
     #[command(after_help = MANIFESTS_EXAMPLES)]
     Manifests(Ask),
-    /// Show what an operator of this workspace would do for a manifest, and in which order; without a cluster
+    /// Show the planned objects and their order for a manifest of an operator of this workspace, without a
+    /// cluster
     #[command(after_help = GRAPH_EXAMPLES)]
     Graph(Ask),
-    /// Make a new project
+    /// Create a new operator project
     #[command(subcommand)]
     New(crate::new::New),
-    /// Print what a shell needs to complete commands of this program
+    /// Print shell completions for this program
     #[command(after_help = COMPLETIONS)]
     Completions {
-        /// The shell
+        /// Shell to complete commands for
         shell: clap_complete::Shell,
     },
-    /// Run the operator of an example in this process: what `up` starts as a child
+    /// Run the operator of an example in this process, as a child of `up`
     #[command(hide = true)]
     Operate(Operate),
 }
@@ -63,18 +64,18 @@ Examples:
   windlass graph -p game game-sample.yaml            a tree
   windlass graph -p game game-sample.yaml -o dot     for Graphviz; also mermaid and json";
 
-/// An operator of this workspace, and what to ask of it.
+/// An operator of this workspace, and the arguments for its command.
 #[derive(Debug, Args)]
 pub(crate) struct Ask {
-    /// The package of the operator; otherwise the one of this directory
+    /// Package of the operator; default: the package of the current directory
     #[arg(long, short = 'p', value_name = "NAME")]
     pub(crate) package: Option<String>,
-    /// What the operator's own command takes (see its --help)
+    /// Arguments for the operator's own command (see its --help)
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
     pub(crate) arguments: Vec<std::ffi::OsString>,
 }
 
-/// Which example, and its operator's own arguments.
+/// Name of an example, and arguments for its operator.
 #[derive(Debug, Args)]
 pub(crate) struct Operate {
     pub(crate) example: Example,
@@ -85,13 +86,13 @@ pub(crate) struct Operate {
 /// An example operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Example {
-    /// Harbor, with a database, a cache and a storage of its own: a HarborCluster with built-in parts
+    /// Harbor as a HarborCluster with built-in database, cache and storage
     Harbor,
     /// The 2048 game: a blueprint, webhooks, a scale subresource
     Game,
     /// The sample controller: a reconciler written by hand
     Foo,
-    /// Nothing but the control plane
+    /// No operator, only the control plane
     None,
 }
 
@@ -122,41 +123,41 @@ pub(crate) struct Up {
     /// Port of the embedded API server; 0 picks a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) port: u16,
-    /// Number of nodes that KWOK plays
+    /// Number of simulated nodes (KWOK)
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) nodes: u16,
-    /// The operator to run on it, with a sample object
+    /// Example operator to run, with a sample object
     #[arg(long, value_enum, default_value_t = Example::Harbor)]
     pub(crate) example: Example,
-    /// Leave the control plane running and return, without an example; `windlass down` ends it
+    /// Start the control plane without an example and return; `windlass down` stops it
     #[arg(long)]
     pub(crate) detach: bool,
-    /// How to report
+    /// Output format of progress and results
     #[arg(long, value_enum, default_value_t)]
     pub(crate) output: Output,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Down {
-    /// Stop the control planes of tests too
+    /// Also stop the control planes of tests
     #[arg(long)]
     pub(crate) all: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Testenv {
-    /// Build the control plane from its Go modules, if that is not done yet
+    /// Build the control plane from its Go modules, unless it is already built
     Build {
-        /// Build it again
+        /// Build the control plane again
         #[arg(long)]
         force: bool,
-        /// How to report
+        /// Output format of progress and results
         #[arg(long, value_enum, default_value_t)]
         output: Output,
     },
-    /// Show what is built and what runs
+    /// Show built binaries and running control planes
     Status {
-        /// How to report
+        /// Output format of progress and results
         #[arg(long, value_enum, default_value_t)]
         output: Output,
     },
@@ -164,13 +165,13 @@ pub(crate) enum Testenv {
     Kubeconfig,
 }
 
-/// How to report.
+/// Output format of progress and results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Output {
-    /// For people: progress on a terminal, plain lines elsewhere
+    /// Text for people: progress on a terminal, plain lines elsewhere
     #[default]
     Human,
-    /// For machines: one JSON object a line
+    /// JSON for machines: one object per line
     Json,
 }
 
@@ -182,5 +183,10 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn commands_and_flags_can_be_understood_alone() {
+        windlass_operator::check_help(&Cli::command()).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line of an operator.
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,25 +21,25 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run the operator; what is done without a command
+    /// Run the operator; the default without a command
     Run(Run),
-    /// Write what a cluster needs to run it: CRDs, rights, Deployment
+    /// Write the manifests for installing the operator: CRDs, RBAC, Deployment
     Manifests(Manifests),
-    /// Show what would be done for the objects of a manifest, and in which order; without a cluster
+    /// Show the planned objects and their order for a manifest, without a cluster
     Graph(Graph),
-    /// Show every field of its kinds, as a page of Markdown
+    /// Print a reference page of all fields of the operator's kinds, as Markdown
     Reference(Reference),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// The kubeconfig; otherwise $KUBECONFIG, ~/.kube/config, or what a Pod is given
+    /// Path of the kubeconfig; default: $KUBECONFIG, ~/.kube/config, or the ServiceAccount of the Pod
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig; otherwise its current one
+    /// Context of the kubeconfig; default: its current context
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Option<String>,
-    /// A namespace to work in, and no other (repeat it for more); otherwise all
+    /// Namespace to watch, may be repeated; default: all namespaces
     #[arg(
         long = "namespace",
         short = 'n',
@@ -48,91 +48,92 @@ pub(crate) struct Run {
         value_name = "NAME"
     )]
     namespaces: Vec<String>,
-    /// The namespace that the operator itself lives in; otherwise that of its Pod
+    /// Namespace of the operator itself; default: the namespace of its Pod
     #[arg(long, env = "POD_NAMESPACE", value_name = "NAME")]
     operator_namespace: Option<String>,
-    /// Of several replicas let one work, elected by a Lease
+    /// Enable leader election: only the replica that holds the Lease reconciles
     #[arg(long, env = "LEADER_ELECT")]
     leader_elect: bool,
-    /// The Lease's name; otherwise the operator's
+    /// Name of the leader election Lease; default: the name of the operator
     #[arg(long, value_name = "NAME")]
     leader_elect_resource_name: Option<String>,
-    /// The Lease's namespace; otherwise the operator's
+    /// Namespace of the leader election Lease; default: the namespace of the operator
     #[arg(long, value_name = "NAME")]
     leader_elect_resource_namespace: Option<String>,
-    /// Where metrics are served (:8080, 127.0.0.1:8080); 0: nowhere
+    /// Address of the metrics endpoint, such as :8080 or 127.0.0.1:8080; 0 disables it
     #[arg(long, env = "METRICS_BIND_ADDRESS", default_value = "127.0.0.1:8080", value_parser = address, value_name = "ADDRESS")]
     metrics_bind_address: Address,
-    /// Where /healthz and /readyz are served; otherwise with the metrics
+    /// Address of the health endpoints /healthz and /readyz; default: the address of the metrics
     #[arg(long, env = "HEALTH_PROBE_BIND_ADDRESS", value_parser = address, value_name = "ADDRESS")]
     health_probe_bind_address: Option<Address>,
-    /// Where webhooks are served, if there are any; 0: nowhere
+    /// Address of the webhook server, if the operator has webhooks; 0 disables it
     #[arg(long, env = "WEBHOOK_BIND_ADDRESS", default_value = ":9443", value_parser = address, value_name = "ADDRESS")]
     webhook_bind_address: Address,
-    /// A name or address by which webhooks are called, beside that of their Service: for a program outside of the cluster
+    /// Additional DNS name or IP address in the webhook certificate, for an operator outside of the cluster;
+    /// may be repeated
     #[arg(long = "webhook-name", env = "WEBHOOK_NAMES", value_delimiter = ',', value_name = "NAME")]
     webhook_names: Vec<String>,
-    /// How many objects of a kind are worked on at the same time; otherwise 2
+    /// Number of objects of a kind that are reconciled concurrently; default: 2
     #[arg(long, env = "WORKERS", value_parser = workers, value_name = "NUMBER")]
     workers: Option<usize>,
-    /// How the log looks; otherwise text at a terminal and json elsewhere
+    /// Format of the log; default: text on a terminal, json elsewhere
     #[arg(long, env = "LOG_FORMAT", value_name = "FORMAT")]
     pub(crate) log_format: Option<LogFormat>,
-    /// What is logged: error, warn, info, debug, trace, or more precisely (info,windlass_runtime=debug)
+    /// Log level: error, warn, info, debug, trace, or per module (info,windlass_runtime=debug)
     #[arg(long, env = "RUST_LOG", default_value = "info", value_name = "LEVEL")]
     pub(crate) log_level: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Manifests {
-    /// Write them into this directory; otherwise to standard output
+    /// Directory to write the manifests to; default: standard output
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Write nothing: say whether the files in this directory are as they should be
+    /// Check that the manifests in this directory are up to date, and write nothing
     #[arg(long, value_name = "DIR", conflicts_with = "out")]
     pub(crate) check: Option<PathBuf>,
-    /// The namespace to live in; otherwise <name>-system
+    /// Namespace to install into; default: <name>-system
     #[arg(long, short = 'n', value_name = "NAME")]
     pub(crate) namespace: Option<String>,
-    /// With rights in its own namespace only, which is all that it looks at
+    /// Grant rights in the operator's own namespace only, and watch only that one
     #[arg(long)]
     pub(crate) namespaced: bool,
-    /// With rights in this namespace only (repeat it for more)
+    /// Grant rights in this namespace only, and watch it; may be repeated
     #[arg(long, value_name = "NAME", conflicts_with = "namespaced")]
     pub(crate) watch: Vec<String>,
-    /// The image; otherwise <name>:<version>
+    /// Image of the operator; default: <name>:<version>
     #[arg(long, value_name = "IMAGE")]
     pub(crate) image: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Graph {
-    /// The manifest (YAML or JSON); -: standard input
+    /// Path of the manifest (YAML or JSON); - reads standard input
     #[arg(value_name = "FILE")]
     pub(crate) manifest: PathBuf,
-    /// How to show it
+    /// Output format of the plan
     #[arg(long, short = 'o', value_enum, default_value_t)]
     pub(crate) output: GraphFormat,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Reference {
-    /// The kinds; otherwise all of them
+    /// Kinds to describe; default: all kinds
     #[arg(value_name = "KIND")]
     pub(crate) kinds: Vec<String>,
 }
 
-/// How a plan is shown.
+/// Output format of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum GraphFormat {
-    /// A tree
+    /// Tree of text lines
     #[default]
     Text,
-    /// For Graphviz: `dot -Tsvg`
+    /// Input for Graphviz: `dot -Tsvg`
     Dot,
-    /// For Markdown pages
+    /// Mermaid diagram for Markdown pages
     Mermaid,
-    /// For programs
+    /// JSON document for programs
     Json,
 }
 
@@ -142,7 +143,7 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Where to listen; `None`: nowhere.
+/// Address to listen on; `None` disables the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address(pub(crate) Option<SocketAddr>);
 
@@ -162,7 +163,8 @@ impl Cli {
         }
     }
 
-    fn of(operator: &Operator) -> clap::Command {
+    /// Returns the command line of an operator, with the flags of its settings.
+    pub(crate) fn of(operator: &Operator) -> clap::Command {
         Self::command()
             .name(operator.name)
             .version(operator.version)
@@ -180,7 +182,7 @@ impl Run {
             namespace: self.leader_elect_resource_namespace.clone(),
         });
         Settings {
-            // WATCH_NAMESPACE="" is how deployments say "all".
+            // WATCH_NAMESPACE="" means all namespaces.
             namespaces: self.namespaces.iter().filter(|name| !name.is_empty()).cloned().collect(),
             own_namespace: self.operator_namespace.clone().filter(|name| !name.is_empty()),
             workers: self.workers.or(operator.workers).unwrap_or(Settings::default().workers),
@@ -232,7 +234,10 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
-        let settings = [Setting::new("size", "NUMBER", "How many"), Setting::switch("fast", "Hurry").rare()];
+        let settings = [
+            Setting::new("size", "NUMBER", "Number of items per page"),
+            Setting::switch("fast", "Use the fast algorithm").rare(),
+        ];
         Cli::of(&Operator::new("operator").settings(settings)).debug_assert();
     }
 

@@ -56,6 +56,7 @@ mod program;
 mod reference;
 mod settings;
 mod setup;
+mod wording;
 pub mod yaml;
 
 pub use windlass_runtime::manager::BoxError;
@@ -68,3 +69,4 @@ pub use self::program::{main, main_from, main_with};
 pub use self::reference::{UnknownKind, reference};
 pub use self::settings::{Lease, Settings};
 pub use self::setup::Setup;
+pub use self::wording::{UnclearTexts, check_help, check_wording};

@@ -17,7 +17,7 @@ use serde_json::Value;
 const FILE: &str = "config";
 /// The same in the environment.
 const FILE_VARIABLE: &str = "CONFIG_FILE";
-const HEADING: &str = "Settings (also in the environment, or in the file of --config)";
+const HEADING: &str = "Settings (flag, environment variable, or key in the --config file)";
 
 /// A setting of an operator's own.
 ///
@@ -25,7 +25,7 @@ const HEADING: &str = "Settings (also in the environment, or in the file of --co
 /// use windlass_operator::Setting;
 ///
 /// // --page-size 10, PAGE_SIZE=10, or `page-size: 10` in the file.
-/// let size = Setting::new("page-size", "NUMBER", "How many of them are asked for at once; otherwise 100");
+/// let size = Setting::new("page-size", "NUMBER", "Number of items per request; default: 100");
 /// assert_eq!((size.key(), &*size.variable()), ("page-size", "PAGE_SIZE"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,7 +160,7 @@ pub(crate) fn args(settings: &[Setting]) -> Vec<Arg> {
         .env(FILE_VARIABLE)
         .value_name("FILE")
         .value_parser(clap::value_parser!(PathBuf))
-        .help("A file with settings (YAML: `key: value`); flags and the environment count before it")
+        .help("File with settings (YAML: `key: value`); flags and the environment take precedence")
         .help_heading(HEADING);
     std::iter::once(file).chain(settings.iter().map(Setting::arg)).collect()
 }

@@ -1,37 +1,38 @@
-//! What a user writes: `samplecontroller.k8s.io/v1alpha1`, field by field as the Kubernetes project's sample controller has it.
+//! The Foo kind: `samplecontroller.k8s.io/v1alpha1`, with the same fields as in the sample controller of the
+//! Kubernetes project.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a Foo should be.
+/// Desired state of a Foo.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "samplecontroller.k8s.io",
     version = "v1alpha1",
     kind = "Foo",
     namespaced,
-    doc = "Foo is a Deployment by another name.",
+    doc = "Foo manages one Deployment, like the sample controller of the Kubernetes project.",
     status = "FooStatus",
     // Groups below k8s.io are the project's: the API server takes a definition there only with a word on its standing.
     annotation("api-approved.kubernetes.io", "unapproved, an example")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct FooSpec {
-    /// The name of the Deployment.
+    /// Name of the Deployment that the Foo owns, in the same namespace. If empty, nothing is created.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub deployment_name: String,
-    /// How many replicas; whatever the Deployment has, if left out.
+    /// Number of replicas of the Deployment, 1 to 10. If unset, the Deployment's own number is left as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10))]
     pub replicas: Option<i32>,
 }
 
-/// What has become of it.
+/// Observed state of a Foo.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FooStatus {
-    /// How many replicas of the Deployment are available.
+    /// Number of available replicas of the Deployment.
     #[serde(default)]
     pub available_replicas: i32,
 }

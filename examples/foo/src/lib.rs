@@ -16,8 +16,16 @@ use crate::api::Foo;
 /// The operator: one kind, one controller.
 pub fn operator() -> Operator {
     Operator::new("sample-controller")
-        .about("Gives every Foo a Deployment, and keeps it as the Foo says")
+        .about("Gives every Foo a Deployment, and keeps it up to date")
         .version(env!("CARGO_PKG_VERSION"))
         .crd::<Foo>()
         .part(controller::set_up)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn descriptions_and_flags_can_be_understood_alone() {
+        windlass_operator::check_wording(&super::operator()).unwrap();
+    }
 }

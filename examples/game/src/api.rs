@@ -1,4 +1,4 @@
-//! What a user writes: `myapp.qingwave.github.io/v1`, and what is said in return.
+//! The Game kind: spec and status of `myapp.qingwave.github.io/v1`.
 
 #![allow(clippy::duplicated_attributes)] // columns may be of the same type
 
@@ -7,14 +7,14 @@ use kube::{CustomResource, CustomResourceExt as _, ResourceExt as _};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a Game should be.
+/// Desired state of a Game.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "myapp.qingwave.github.io",
     version = "v1",
     kind = "Game",
     namespaced,
-    doc = "Game is a 2048 that anybody can play.",
+    doc = "Game is an instance of the 2048 game, reachable under a host name.",
     status = "GameStatus",
     scale(
         spec_replicas_path = ".spec.replicas",
@@ -29,14 +29,15 @@ use serde::{Deserialize, Serialize};
     printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 pub struct GameSpec {
-    /// How many replicas serve it.
+    /// Number of pods that serve the game. Default: 1.
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
     pub replicas: i32,
-    /// The image; the webhook fills in the usual one.
+    /// Image of the game. Default, filled in by the webhook: `alexwhen/docker-2048`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub image: String,
-    /// The host name under which it is played; the webhook makes one of its name and namespace.
+    /// Host name of the Ingress. Default, filled in by the webhook: `<name>.<namespace>.mygame.io`. It must
+    /// not contain `*`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub host: String,
 }
@@ -45,40 +46,40 @@ fn one() -> i32 {
     1
 }
 
-/// What has become of it.
+/// Observed state of a Game.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GameStatus {
-    /// In one word.
+    /// Summary of the state: `Init`, `Running`, `NotReady` or `Failed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// How many replicas there should be.
+    /// Desired number of pods, for the scale subresource.
     pub replicas: i32,
-    /// How many are ready to play.
+    /// Number of pods that are ready.
     pub ready_replicas: i32,
-    /// Which Pods they are: for those who scale it.
+    /// Label selector of the pods, for the scale subresource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<String>,
-    /// What every kind of Windlass says.
+    /// Standard fields of a Windlass status.
     #[serde(flatten)]
     pub standard: windlass::Status,
 }
 
-/// A Game's state in one word.
+/// Summary of the state of a Game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum Phase {
-    /// Nothing has been done yet.
+    /// No object has been created yet.
     Init,
     /// All replicas are ready.
     Running,
-    /// Some are not.
+    /// Some replicas are not ready.
     NotReady,
-    /// It needs help; the conditions say what for.
+    /// Reconciliation failed; see the conditions.
     Failed,
 }
 
 impl Game {
-    /// The host name under which it is played: what its user says, or one of its name and namespace.
+    /// Returns the host name: that of the spec, or one made of the name and namespace.
     pub fn host(&self) -> String {
         match self.spec.host.as_str() {
             "" => default_host(&self.name_any(), &self.namespace().unwrap_or_default()),
@@ -87,12 +88,12 @@ impl Game {
     }
 }
 
-/// The host name of a Game that names none.
+/// Returns the host name of a Game whose spec has none.
 pub fn default_host(name: &str, namespace: &str) -> String {
     format!("{name}.{namespace}.mygame.io")
 }
 
-/// The kind's definition. A Game without a spec is one with all defaults: the API server fills them in.
+/// Returns the CRD. A Game without a spec gets all defaults from the API server.
 pub fn definition() -> CustomResourceDefinition {
     let mut definition = Game::crd();
     for version in &mut definition.spec.versions {

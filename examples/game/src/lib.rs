@@ -30,3 +30,11 @@ fn webhooks_and_metrics(setup: &mut Setup<'_>) -> Result<(), BoxError> {
     setup.metrics().register(metrics::Games(games));
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn descriptions_and_flags_can_be_understood_alone() {
+        windlass_operator::check_wording(&super::operator()).unwrap();
+    }
+}

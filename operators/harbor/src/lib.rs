@@ -36,7 +36,7 @@ pub fn operator() -> Operator {
 /// The same, configured.
 pub fn operator_with(settings: &HarborSettings) -> Operator {
     let operator = Operator::new("harbor-operator")
-        .about("Runs Harbor: registries, and all that belongs to them")
+        .about("Runs Harbor container registries and their components")
         .version(env!("CARGO_PKG_VERSION"));
     let operator = match settings.workers {
         Some(workers) => operator.workers(workers),
@@ -73,4 +73,12 @@ fn with_cluster(operator: Operator, settings: &HarborSettings) -> Operator {
     }
     let blueprint = HarborClusterBlueprint::new(settings.clone());
     components::with_blueprint(operator, blueprint, &Arc::new(settings.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn descriptions_and_flags_can_be_understood_alone() {
+        windlass_operator::check_wording(&super::operator()).unwrap();
+    }
 }

@@ -1,9 +1,10 @@
-//! How the operator is configured, beyond what every operator can be told: the keys that its predecessor had, each with an
-//! effect.
+//! Settings of the Harbor operator, in addition to those of every operator: the keys of the upstream
+//! operator.
 //!
-//! A key is given by a flag (`--github-token …`), in the environment (`GITHUB_TOKEN`) or in a file (`github-token: …`): [`keys`] has all of
-//! them, with what they do. The first of the three counts. Keys that mean nothing any more are
-//! taken, and named in [`HarborSettings::ignored`], so that a configuration which is there keeps working.
+//! A key is set by a flag (`--github-token …`), in the environment (`GITHUB_TOKEN`) or in a file
+//! (`github-token: …`), in this order of precedence; [`keys`] lists all of them with their help texts. Keys
+//! that no longer have a meaning are accepted and listed in [`HarborSettings::ignored`], so that existing
+//! configurations keep working.
 
 pub mod keys;
 
@@ -14,10 +15,11 @@ use std::time::Duration;
 use crate::api::duration::GoDuration;
 use crate::api::notary::KeyAlgorithm;
 
-/// The word for the controller of HarborClusters. Names of children have another: [`Parent::CONTROLLER`](crate::api::children::Parent::CONTROLLER).
+/// The name of the HarborCluster controller. Names of children have another:
+/// [`Parent::CONTROLLER`](crate::api::children::Parent::CONTROLLER).
 pub const HARBOR_CLUSTER: &str = "harborcluster";
 
-/// The words for all controllers.
+/// Names of all controllers.
 pub const CONTROLLERS: [&str; 12] = [
     "chartmuseum",
     "core",
@@ -33,7 +35,7 @@ pub const CONTROLLERS: [&str; 12] = [
     "trivy",
 ];
 
-/// Keys that have no effect any more: what they set is a flag now, or is gone.
+/// Keys without effect: they have become flags, or the feature no longer exists.
 const WITHOUT_EFFECT: [&str; 11] = [
     "watch-children",
     "controllers-config-directory",
@@ -48,57 +50,60 @@ const WITHOUT_EFFECT: [&str; 11] = [
     "notary-migration-github-source",
 ];
 
-/// Controllers of the predecessor that this operator does not have: whether they run is not its business.
+/// Controllers of the upstream operator that this operator does not have; their keys are ignored.
 const NOT_HERE: [&str; 5] =
     ["harborconfiguration", "harborproject", "harborserverconfiguration", "namespace", "pullsecretbinding"];
 
-/// How the operator is configured.
+/// Settings of the Harbor operator.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HarborSettings {
-    /// `classname`: only objects of this class are looked after.
+    /// `classname`: reconcile only objects of this class.
     pub class: Option<String>,
-    /// `max-concurrent-reconciliation`, or `max-reconcile`, which the predecessor's files had and nobody read: how many objects each controller works on at the same time.
+    /// `max-concurrent-reconciliation`, or `max-reconcile` of upstream's files: number of objects that each
+    /// controller reconciles concurrently.
     pub workers: Option<usize>,
-    /// `network-policies`: whether NetworkPolicies are made where an object does not say.
+    /// `network-policies`: create NetworkPolicies unless an object's annotation says otherwise.
     pub network_policies: bool,
-    /// `controllers`: those that run, where not all do.
+    /// `controllers`: the controllers to run; `None` runs all.
     pub chosen: Option<BTreeSet<String>>,
     /// `<controller>-controller-disabled`: controllers that do not run.
     pub disabled: BTreeSet<String>,
-    /// `<controller>-webhook-disabled`: kinds that are stored without being judged. The predecessor took it for its opposite.
+    /// `<controller>-webhook-disabled`: kinds whose objects are not validated. The upstream operator inverted
+    /// this setting by mistake.
     pub unjudged: BTreeSet<String>,
-    /// `trivy-github-credentials` or `github-token`: Trivy's, where a Harbor names none.
+    /// `trivy-github-credentials` or `github-token`: GitHub token of Trivy, if a Harbor names none.
     pub github_token: Option<String>,
-    /// `registry-encryption-cost`: of the registry's password.
+    /// `registry-encryption-cost`: bcrypt cost of the registry's password.
     pub registry_encryption_cost: u32,
-    /// `internal-tls-certificate-authority-duration`.
+    /// `internal-tls-certificate-authority-duration`: validity of the internal CA.
     pub internal_authority_duration: Duration,
-    /// `internal-tls-duration`.
+    /// `internal-tls-duration`: validity of internal certificates.
     pub internal_certificate_duration: Duration,
-    /// `notary-signer-certificate-authority-duration`.
+    /// `notary-signer-certificate-authority-duration`: validity of the CA of Notary.
     pub notary_authority_duration: Duration,
     /// `notaryserver-certificate-duration` and `notaryserver-certificate-algorithm`.
     pub notary_server: CertificateSettings,
     /// `notarysigner-certificate-duration` and `notarysigner-certificate-algorithm`.
     pub notary_signer: CertificateSettings,
-    /// `postgresql-max-connections`: of databases that Zalando's operator runs, and of built-in ones.
+    /// `postgresql-max-connections`: connection limit of built-in databases and those of Zalando's operator.
     pub postgresql_max_connections: u32,
-    /// `IMAGE_SOURCE_REPOSITORY`: before the names of all images, where an object does not say.
+    /// `IMAGE_SOURCE_REPOSITORY`: registry and path in front of all image names, unless an object sets one.
     pub image_repository: Option<String>,
-    /// `IMAGE_SOURCE_TAG_SUFFIX`: after the tags of all images, where an object does not say.
+    /// `IMAGE_SOURCE_TAG_SUFFIX`: suffix of all image tags, unless an object sets one.
     pub image_tag_suffix: Option<String>,
-    /// `POSTGRES_SECRETS_TEMPLATE`: the name of a Secret of Zalando's operator, with `{username}` and `{cluster}` in it.
+    /// `POSTGRES_SECRETS_TEMPLATE`: name of the Secrets of Zalando's operator, with `{username}` and
+    /// `{cluster}` as placeholders.
     pub postgres_secrets_template: String,
-    /// Keys that were given and have no effect.
+    /// Keys that are set and have no effect.
     pub ignored: BTreeSet<String>,
 }
 
-/// How a certificate is made.
+/// Validity and key algorithm of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CertificateSettings {
-    /// How long it is valid.
+    /// Validity of the certificate.
     pub duration: Duration,
-    /// Of which sort its key is.
+    /// Algorithm of the certificate's key.
     pub algorithm: KeyAlgorithm,
 }
 
@@ -131,7 +136,7 @@ impl Default for HarborSettings {
     }
 }
 
-/// The token is nobody's business.
+/// Omits the GitHub token.
 impl fmt::Debug for HarborSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HarborSettings")
@@ -142,27 +147,27 @@ impl fmt::Debug for HarborSettings {
     }
 }
 
-/// A key whose value makes no sense. What is secret can be anything, so the value may be shown.
+/// Error for an invalid setting. The value may be shown, because values of secret settings are never invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WrongSetting {
-    /// A value that cannot be.
+    /// The value is invalid.
     #[error("{key} cannot be {value:?}: {remedy}")]
     Value {
-        /// The key.
+        /// Key of the setting.
         key: String,
-        /// What it is set to.
+        /// Value of the setting.
         value: String,
-        /// What it can be.
+        /// Values that are valid.
         remedy: &'static str,
     },
-    /// A key that is none.
+    /// The key does not exist.
     #[error("there is no setting {0}: look for a typing error, or at those that --help shows")]
     Unknown(String),
 }
 
 impl HarborSettings {
-    /// These keys and values, of a file or the environment, over what is set. What cannot be is an error; keys of the
-    /// environment that are none of ours are the caller's to leave out, by [`is_key`](Self::is_key).
+    /// Sets keys and values from a file or the environment on top of the current settings. Callers leave out
+    /// unrelated environment variables with [`is_key`](Self::is_key).
     pub fn with<K: AsRef<str>, V: AsRef<str>>(
         mut self,
         pairs: impl IntoIterator<Item = (K, V)>,
@@ -173,7 +178,7 @@ impl HarborSettings {
         Ok(self)
     }
 
-    /// Whether a name, as in a file or in the environment, is one of our keys.
+    /// Returns true if a name, as in a file or in the environment, is a key of these settings.
     pub fn is_key(name: &str) -> bool {
         !matches!(Self::default().set(&normal(name), ""), Err(WrongSetting::Unknown(_)))
     }
@@ -213,12 +218,12 @@ impl HarborSettings {
             "max-concurrent-reconciliation" => self.workers = usize::try_from(count()?).ok(),
             "max-reconcile" => self.workers = self.workers.or(usize::try_from(count()?).ok()),
             "network-policies" => self.network_policies = truth()?,
-            // The one that is meant for Trivy wins, whichever is set first.
+            // The token for Trivy takes precedence, whichever is set first.
             "trivy-github-credentials" => self.github_token = text().or(self.github_token.take()),
             "github-token" => self.github_token = self.github_token.take().or(text()),
             "registry-encryption-cost" => {
                 let cost = count()?;
-                // What bcrypt can do.
+                // The range that bcrypt supports.
                 self.registry_encryption_cost = if (4..=31).contains(&cost) {
                     cost
                 } else {
@@ -265,19 +270,19 @@ impl HarborSettings {
         Ok(())
     }
 
-    /// Whether a controller runs, by its word.
+    /// Returns true if the named controller runs.
     pub fn runs(&self, controller: &str) -> bool {
         let chosen = self.chosen.as_ref().is_none_or(|chosen| chosen.contains(controller));
         chosen && !self.disabled.contains(controller)
     }
 
-    /// The name of a Secret of Zalando's operator.
+    /// Returns the name of a Secret of Zalando's operator.
     pub fn postgres_secret(&self, username: &str, cluster: &str) -> String {
         self.postgres_secrets_template.replace("{username}", username).replace("{cluster}", cluster)
     }
 }
 
-/// As it is in a file: the environment writes it otherwise.
+/// Normalizes a key of the environment to the form used in files.
 fn normal(key: &str) -> String {
     key.to_ascii_lowercase().replace(['_', '.'], "-")
 }

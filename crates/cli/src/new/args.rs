@@ -1,4 +1,4 @@
-//! The command line of `windlass new`.
+//! Command line of `windlass new`.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::args::Output;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum New {
-    /// Make a crate for an operator: a kind, what is done about it, tests, CI and manifests
+    /// Create a crate for an operator: a kind, its controller, tests, CI and manifests
     #[command(after_help = EXAMPLES)]
     Operator(Box<Operator>),
 }
@@ -24,58 +24,58 @@ After an upgrade of Windlass, the same command with --refresh rewrites the files
 
 #[derive(Debug, Args)]
 pub(crate) struct Operator {
-    /// The operator's name, and its crate's: lower-case letters, digits and dashes
+    /// Name of the operator and its crate: lower-case letters, digits and dashes
     pub(crate) name: CrateName,
-    /// The API group of its kind: a domain of yours, such as shop.example.com
+    /// API group of the kind: a domain of yours, such as shop.example.com
     #[arg(long, value_name = "DOMAIN")]
     pub(crate) group: Group,
-    /// The version of its kind: v1, v1alpha1, v1beta1, v2
+    /// API version of the kind: v1, v1alpha1, v1beta1, v2
     #[arg(long, value_name = "VERSION")]
     pub(crate) version: Version,
-    /// Its kind, in CamelCase: Shop
+    /// Name of the kind, in CamelCase: Shop
     #[arg(long, value_name = "KIND")]
     pub(crate) kind: Kind,
-    /// The kind's plural, if it is not the usual one (shops, proxies, classes)
+    /// Plural of the kind, if it is not the usual one (shops, proxies, classes)
     #[arg(long, value_name = "WORD")]
     pub(crate) plural: Option<Plural>,
-    /// How it is written
+    /// Programming style of the controller
     #[arg(long, value_enum, default_value_t)]
     pub(crate) style: Style,
-    /// The webhooks that it has, separated by commas
+    /// Webhooks of the operator, separated by commas
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WEBHOOK")]
     pub(crate) webhook: Vec<Webhook>,
-    /// Where to put it; otherwise a directory of its name, here
+    /// Directory to create; default: the name of the operator, in the current directory
     #[arg(long, value_name = "DIR")]
     pub(crate) path: Option<PathBuf>,
-    /// Build on this checkout of Windlass
+    /// Depend on this checkout of Windlass
     #[arg(long, value_name = "DIR", conflicts_with = "windlass_version")]
     pub(crate) windlass_path: Option<PathBuf>,
-    /// Build on this release of Windlass; otherwise on the one of this program
+    /// Depend on this release of Windlass; default: the release of this program
     #[arg(long, value_name = "VERSION")]
     pub(crate) windlass_version: Option<WindlassVersion>,
-    /// In a project that is there already, rewrite the files that are Windlass's, and no others
+    /// Rewrite the files that belong to Windlass in an existing project, and no others
     #[arg(long)]
     pub(crate) refresh: bool,
-    /// How to report
+    /// Output format of progress and results
     #[arg(long, value_enum, default_value_t)]
     pub(crate) output: Output,
 }
 
-/// How an operator is written.
+/// Programming style of an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Style {
-    /// Declare the resources and their order; the rest is done for you
+    /// Declare the objects and their order; Windlass does the rest
     #[default]
     Blueprint,
-    /// Write the reconcile by hand
+    /// Write the reconcile function by hand
     Reconciler,
 }
 
-/// What the API server asks the operator.
+/// Admission webhooks of an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Webhook {
-    /// Fill in what a user left out
+    /// Fill in defaults that a user left out
     Mutate,
-    /// Refuse what is wrong
+    /// Reject objects that are invalid
     Validate,
 }

@@ -149,7 +149,7 @@ fn limits(schema: &JSONSchemaProps) -> Vec<String> {
     for (bound, word) in [(schema.min_items, "at least"), (schema.max_items, "at most")] {
         limits.extend(bound.map(|bound| format!("{word} {bound} of them")));
     }
-    limits.extend(schema.pattern.as_ref().map(|pattern| format!("like `{pattern}`")));
+    limits.extend(schema.pattern.as_ref().map(|pattern| format!("pattern: `{pattern}`")));
     limits.extend(schema.default.as_ref().map(|default| format!("default {}", shown(&default.0))));
     limits
 }

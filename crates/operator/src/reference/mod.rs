@@ -35,12 +35,12 @@ pub struct UnknownKind {
 /// #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 /// #[kube(group = "shop.example.com", version = "v1", kind = "Article", namespaced)]
 /// struct ArticleSpec {
-///     /// What it costs, in cents.
+///     /// Price of the article, in cents.
 ///     price: u32,
 /// }
 ///
 /// let page = reference(&Operator::new("shop-operator").crd::<Article>(), &["Article"])?;
-/// assert!(page.contains("| `price` | integer, required, at least 0 | What it costs, in cents. |"), "{page}");
+/// assert!(page.contains("| `price` | integer, required, at least 0 | Price of the article, in cents. |"), "{page}");
 /// # Ok::<_, windlass_operator::UnknownKind>(())
 /// ```
 ///
@@ -170,7 +170,7 @@ mod tests {
                     "name": {"type": "string", "description": "On the door.\n\nNot | too long.", "maxLength": 20},
                     "door": {"type": "object", "properties": {
                         "color": {"type": "string", "enum": ["red", "blue"], "default": "red"},
-                        "hinges": {"type": "array", "items": {"type": "object", "properties": {"size": {"type": "integer", "minimum": 1.0}}}},
+                        "hinges": {"type": "array", "items": {"type": "object", "properties": {"size": {"type": "integer", "minimum": 1.0}, "maker": {"type": "string", "pattern": "[a-z0-9]"}}}},
                     }},
                 },
             })),
@@ -206,6 +206,7 @@ Rules:
 | --- | --- | --- |
 | `color` | text, one of `red`, `blue`, default `red` |  |
 | `hinges` | list |  |
+| `hinges[].maker` | text, pattern: `[a-z0-9]` |  |
 | `hinges[].size` | integer, at least 1 |  |
 
 ### Shop status

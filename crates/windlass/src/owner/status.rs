@@ -13,7 +13,7 @@ use windlass_runtime::object::conditions::{self, Fact, Truth};
 use crate::error::{NodeError, Reason};
 use crate::plan::Wait;
 
-/// The standard fields of a status. A kind's own status holds them flattened:
+/// The standard fields of a status. The status type of a kind flattens them:
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -31,21 +31,22 @@ use crate::plan::Wait;
 /// | condition | true when |
 /// | --- | --- |
 /// | `Ready` | every node of the plan is ready |
-/// | `Progressing` | something is on its way that needs nobody's help |
-/// | `Failed` | something needs help; reason and message say what |
-/// | `Degraded` | something was held back for safety; only there when it is true |
-/// | `Advice` | something works and should be otherwise, as the plan [advises](crate::Plan::advise); only there when it is true |
+/// | `Progressing` | reconciliation goes on and needs no help |
+/// | `Failed` | a node needs help; reason and message say why |
+/// | `Degraded` | a change was held back for safety; present only while true |
+/// | `Advice` | something works and should be changed, as the plan [advises](crate::Plan::advise); present only while true |
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
-    /// The generation of the spec that was last planned completely, with nothing of an older plan left.
+    /// Generation of the spec that was last applied completely, with nothing left of an older plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// What is true of it.
+    /// Conditions of the object: `Ready`, `Progressing` and `Failed`, and `Degraded` or `Advice` while they
+    /// are true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-    /// What was generated once and must not be lost.
+    /// Objects that were generated once and must not be generated again, such as Secrets with random content.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub generated: Vec<String>,

@@ -1,7 +1,7 @@
-//! The older version, `v1alpha3`: the newer one, less these fields.
+//! API version `v1alpha3`: `v1beta1` without some fields.
 //!
-//! One table says what it lacks; the schema is made from it, and the conversion too. Nothing has Rust types: no part of the
-//! operator reads it.
+//! One table lists the missing fields; both the schema and the conversion are derived from it. There are no
+//! Rust types for this version, because no part of the operator reads it.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use kube::CustomResourceExt as _;
@@ -9,7 +9,7 @@ use kube::CustomResourceExt as _;
 use super::alpha_cluster::OldHarborCluster;
 use super::schema::{at, tidy};
 
-/// What an S3 store lacks.
+/// Paths of the fields that an S3 backend lacks in `v1alpha3`.
 macro_rules! multipart {
     ($($before:literal),*) => {
         [
@@ -20,7 +20,7 @@ macro_rules! multipart {
     };
 }
 
-/// The fields of the spec of a kind that the older version has no place for, as paths.
+/// Returns the paths of the spec fields of a kind that `v1alpha3` lacks.
 pub(super) fn lacks(kind: &str) -> Vec<&'static [&'static str]> {
     let mut fields: Vec<&[&str]> = vec![&["network"]];
     match kind {
@@ -65,7 +65,7 @@ pub(super) fn lacks(kind: &str) -> Vec<&'static [&'static str]> {
     fields
 }
 
-/// Turns the schema of the newer version's spec into that of the older one.
+/// Turns the schema of a `v1beta1` spec into that of `v1alpha3`.
 pub(super) fn schema(kind: &str, spec: &mut JSONSchemaProps) {
     if kind == "HarborCluster" {
         *spec = cluster();
@@ -82,7 +82,7 @@ pub(super) fn schema(kind: &str, spec: &mut JSONSchemaProps) {
             optional(spec, field);
         }
     }
-    // Rules that speak of fields which are gone; the webhook says the same of the newer version.
+    // These rules refer to removed fields; the webhook checks the same on the converted object.
     for path in [&["imageChartStorage"] as &[&str], &["storage", "driver"]] {
         if let Some(rules) = at(spec, path) {
             rules.x_kubernetes_validations = None;
@@ -90,7 +90,7 @@ pub(super) fn schema(kind: &str, spec: &mut JSONSchemaProps) {
     }
 }
 
-/// A field need not be there.
+/// Makes a field optional.
 fn optional(schema: &mut JSONSchemaProps, field: &str) {
     if let Some(required) = &mut schema.required {
         required.retain(|name| name != field);
@@ -100,7 +100,8 @@ fn optional(schema: &mut JSONSchemaProps, field: &str) {
     }
 }
 
-/// The spec of a HarborCluster: its database, cache and storage have another shape.
+/// Returns the spec schema of HarborCluster in `v1alpha3`, whose database, cache and storage have a different
+/// structure.
 fn cluster() -> JSONSchemaProps {
     let versions = OldHarborCluster::crd().spec.versions;
     let schema = versions.into_iter().next().and_then(|version| version.schema?.open_api_v3_schema);

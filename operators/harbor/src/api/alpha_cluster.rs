@@ -1,4 +1,4 @@
-//! The older version of HarborCluster, whose database, cache and storage have another shape.
+//! HarborCluster in `v1alpha3`, whose database, cache and storage have a different structure.
 
 #![allow(dead_code)] // only the schema is used
 
@@ -17,7 +17,7 @@ use super::pattern;
 use super::postgres::HarborDatabase;
 use super::redis::RedisHost;
 
-/// What a HarborCluster should be, in the older version: external parts by name, or parts that other operators run.
+/// Spec of a HarborCluster in `v1alpha3`: external backends by address, or backends run by other operators.
 #[derive(Clone, Debug, CustomResource, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "goharbor.io",
@@ -40,17 +40,17 @@ pub(super) struct OldHarborClusterSpec {
 }
 
 choice! {
-    /// Whose cache.
+    /// Backend of the in-cluster cache.
     InClusterCacheKind { Redis = "Redis" }
 }
 
 choice! {
-    /// Whose database. The name is as it is.
+    /// Backend of the in-cluster database. The misspelt value is kept for compatibility.
     InClusterDatabaseKind { PostgresSql = "PostgresSQL" }
 }
 
 choice! {
-    /// Whose storage.
+    /// Backend of the in-cluster storage.
     InClusterStorageKind { MinIo = "MinIO" }
 }
 

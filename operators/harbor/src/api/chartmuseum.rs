@@ -1,4 +1,4 @@
-//! ChartMuseum: Helm charts, up to Harbor 2.7.
+//! ChartMuseum: the Helm chart repository of Harbor, up to version 2.7.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use super::pattern;
 use super::redis::RedisConnection;
 use super::status::ComponentStatus;
 
-/// What ChartMuseum should be.
+/// Desired state of ChartMuseum, the Helm chart repository of Harbor up to version 2.7.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "goharbor.io",
@@ -22,132 +22,141 @@ use super::status::ComponentStatus;
     plural = "chartmuseums",
     namespaced,
     category = "goharbor",
-    doc = "ChartMuseum keeps Helm charts, up to Harbor 2.7.",
+    doc = "ChartMuseum is the Helm chart repository of Harbor, up to version 2.7.",
     derive = "PartialEq",
     status = "ComponentStatus"
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ChartMuseumSpec {
-    /// How its pods are run.
+    /// Pod settings of ChartMuseum.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// Secrets with more certificate authorities to trust, under ca.crt.
+    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub certificate_refs: Vec<String>,
-    /// Who may ask it.
+    /// Authentication of clients. If unset, ChartMuseum accepts every client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authentication: Option<ChartMuseumAuthentication>,
-    /// What is kept nearer.
+    /// Cache of the chart index. If unset, ChartMuseum uses no external cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<ChartMuseumCache>,
-    /// The charts.
+    /// Repository and storage settings of the charts.
     pub chart: Charts,
-    /// What it does not do.
+    /// Features of ChartMuseum to disable. If unset, all are enabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable: Option<ChartMuseumDisable>,
-    /// What it logs.
+    /// Log settings of ChartMuseum. If unset, the defaults of the fields apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<ChartMuseumLog>,
-    /// The addresses on which it listens.
+    /// IP families to listen on. The values are validated, but have no effect on ChartMuseum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
-    /// How it serves.
+    /// HTTP server of ChartMuseum. If unset, the defaults of the fields apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ChartMuseumServer>,
 }
 
 impl ChartMuseumSpec {
-    /// How it is reached inside the cluster.
+    /// Returns the scheme under which ChartMuseum is reached inside the cluster.
     pub fn served(&self) -> Served {
         Served::with(self.server.as_ref().and_then(|server| server.tls.as_ref()))
     }
 }
 
-/// Who may ask ChartMuseum.
+/// Authentication of ChartMuseum's clients.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ChartMuseumAuthentication {
-    /// Whether anybody may read.
+    /// Allow reading without authentication (`authanonymousget` of ChartMuseum). Default: false.
     pub anonymous_get: bool,
-    /// The Secret with username and password of who may do all.
+    /// Name of the Secret with the credentials for basic authentication, in keys `username` and `password`.
+    /// If unset, basic authentication is disabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub basic_auth_ref: Option<String>,
-    /// Who has a token.
+    /// Authentication with bearer tokens (`bearerauth` of ChartMuseum). If unset, it is disabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bearer: Option<ChartMuseumBearer>,
 }
 
-/// Which tokens ChartMuseum takes.
+/// Authentication with bearer tokens.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartMuseumBearer {
-    /// Where they are had.
+    /// URL of the token endpoint, sent as the realm in the `WWW-Authenticate` challenge (`authrealm` of
+    /// ChartMuseum).
     pub realm: String,
-    /// What they are for.
+    /// Service name sent in the `WWW-Authenticate` challenge; tokens must be issued for it (`authservice` of
+    /// ChartMuseum).
     pub service: String,
-    /// The Secret with the certificate of the key that signs them, under tls.crt.
+    /// Name of the Secret with the certificate that verifies token signatures, in key `tls.crt`
+    /// (`authcertpath` of ChartMuseum).
     #[schemars(regex(pattern = pattern::NAME))]
     pub certificate_ref: String,
 }
 
-/// What ChartMuseum keeps nearer.
+/// Cache of the chart index.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ChartMuseumCache {
-    /// In Redis.
+    /// Redis connection of the cache (`CACHE_REDIS_*` of ChartMuseum). If unset, ChartMuseum uses no external
+    /// cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redis: Option<RedisConnection>,
 }
 
-/// The charts.
+/// Repository and storage settings of the charts.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Charts {
-    /// Whether a version can be uploaded again.
+    /// Allow uploading a chart version that already exists (`allowoverwrite` of ChartMuseum). Default: true.
     #[serde(default = "truth")]
     pub allow_overwrite: bool,
-    /// Whether versions must be semantic ones.
+    /// Accept only chart versions that follow Semantic Versioning 2 (`enforce-semver2` of ChartMuseum).
+    /// Default: false.
     #[serde(rename = "onlySemver2", default)]
     pub only_semver2: bool,
-    /// The URL before the paths of charts; without it they are listed by their paths.
+    /// Absolute URL in front of the chart paths in the index (`CHART_URL` of ChartMuseum). If unset, the
+    /// index has relative paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::EXTERNAL_URL))]
     pub url: Option<String>,
-    /// The list of charts.
+    /// Generation of the chart index. If unset, the defaults of the fields apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<ChartIndex>,
-    /// The names of fields in uploads.
+    /// Form field names of uploads. If unset, the defaults of the fields apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub post_form_field_name: Option<ChartFormFields>,
-    /// How repositories are nested.
+    /// Nesting depth of repositories. If unset, the defaults of the fields apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo: Option<ChartRepo>,
-    /// Where they are.
+    /// Storage backend of the charts. Exactly one backend is needed.
     pub storage: ChartStorage,
 }
 
-/// The list of charts.
+/// Generation of the chart index.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ChartIndex {
-    /// How many charts are read at the same time; 0 is no limit.
+    /// Maximum number of charts that are indexed concurrently; 0 means no limit (`indexlimit` of
+    /// ChartMuseum). Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub parallel_limit: Option<i32>,
-    /// How far clocks may be apart.
+    /// Tolerated clock difference between ChartMuseum and the storage, as a Go duration
+    /// (`STORAGE_TIMESTAMP_TOLERANCE` of ChartMuseum). Default: 1s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_timestamp_tolerance: Option<GoDuration>,
 }
 
-/// The names of fields in uploads.
+/// Form field names of uploads.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ChartFormFields {
-    /// Of the chart.
+    /// Form field of the chart package (`chartpostformfieldname` of ChartMuseum). Default: `chart`.
     #[schemars(length(min = 1))]
     pub chart: String,
-    /// Of its signature.
+    /// Form field of the provenance file (`provpostformfieldname` of ChartMuseum). Default: `prov`.
     #[schemars(length(min = 1))]
     pub provenance: String,
 }
@@ -158,14 +167,15 @@ impl Default for ChartFormFields {
     }
 }
 
-/// How repositories are nested.
+/// Nesting depth of repositories.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ChartRepo {
-    /// How deep.
+    /// Number of levels of nested repositories (`depth` of ChartMuseum). Default: 1. Ignored if
+    /// `depthDynamic` is true.
     #[schemars(range(min = 0))]
     pub depth: i32,
-    /// Whether at any depth.
+    /// Allow repositories at any depth (`depthdynamic` of ChartMuseum). Default: false.
     pub depth_dynamic: bool,
 }
 
@@ -175,35 +185,37 @@ impl Default for ChartRepo {
     }
 }
 
-/// What ChartMuseum does not do.
+/// Features of ChartMuseum to disable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[allow(clippy::struct_excessive_bools)] // as it is
+#[allow(clippy::struct_excessive_bools)] // upstream's field layout
 pub struct ChartMuseumDisable {
-    /// Serve its API.
+    /// Disable all routes under `/api` (`disableapi` of ChartMuseum). Default: false.
     pub api: bool,
-    /// Delete.
+    /// Disable the deletion of charts (`disabledelete` of ChartMuseum). Default: false.
     pub delete: bool,
-    /// Overwrite when asked to by force.
+    /// Disable overwriting a chart version with the `force` parameter (`disableforceoverwrite` of
+    /// ChartMuseum). Default: false.
     pub force_overwrite: bool,
-    /// Serve metrics.
+    /// Disable the Prometheus metrics (`disablemetrics` of ChartMuseum). Default: false.
     pub metrics: bool,
-    /// Keep its list in a file.
+    /// Disable the index cache file in the storage (`disablestatefiles` of ChartMuseum). Default: false.
     pub statefiles: bool,
 }
 
-/// What ChartMuseum logs.
+/// Log settings of ChartMuseum.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[allow(clippy::struct_excessive_bools)] // as it is
+#[allow(clippy::struct_excessive_bools)] // upstream's field layout
 pub struct ChartMuseumLog {
-    /// All that it does.
+    /// Write debug messages to the log (`debug` of ChartMuseum). Default: false.
     pub debug: bool,
-    /// Questions for its health.
+    /// Log requests to the health endpoint (`loghealth` of ChartMuseum). Default: false.
     pub health: bool,
-    /// As JSON.
+    /// Write the log as JSON (`logjson` of ChartMuseum). Default: false.
     pub json: bool,
-    /// Times as whole numbers.
+    /// Log latencies as integers instead of text with a unit (`loglatencyinteger` of ChartMuseum). Default:
+    /// true.
     pub latency_integer: bool,
 }
 
@@ -213,23 +225,26 @@ impl Default for ChartMuseumLog {
     }
 }
 
-/// How ChartMuseum serves.
+/// HTTP server of ChartMuseum.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ChartMuseumServer {
-    /// Pages of these origins may ask it.
+    /// Value of the `Access-Control-Allow-Origin` header of responses (`cors.alloworigin` of ChartMuseum). If
+    /// unset, the header is not sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cors_allow_origin: Option<String>,
-    /// How large an upload may be, in bytes.
+    /// Maximum size of an upload, in bytes (`maxuploadsize` of ChartMuseum). Default: 20971520 (20 MiB).
     #[schemars(range(min = 0))]
     pub max_upload_size: i64,
-    /// How long a question may take.
+    /// Timeout for reading a request, as a Go duration in whole seconds (`readtimeout` of ChartMuseum). If
+    /// unset, ChartMuseum's own default applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_timeout: Option<GoDuration>,
-    /// How long an answer may take.
+    /// Timeout for writing a response, as a Go duration in whole seconds (`writetimeout` of ChartMuseum). If
+    /// unset, ChartMuseum's own default applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_timeout: Option<GoDuration>,
-    /// The certificate with which it serves.
+    /// Internal TLS certificate of ChartMuseum. If unset, ChartMuseum serves plain HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
 }

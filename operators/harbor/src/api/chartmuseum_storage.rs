@@ -1,4 +1,4 @@
-//! Where ChartMuseum keeps charts.
+//! Storage backends of ChartMuseum.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,68 +7,73 @@ use super::driver::Azure;
 use super::embedded::{Embedded, VolumeSource};
 use super::pattern;
 
-/// Where charts are.
+/// Storage backend of the charts. Exactly one backend is needed.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ChartStorage {
-    /// How many of one chart are kept; 0 is no limit.
+    /// Maximum number of objects per repository; 0 means no limit (`maxstorageobjects` of ChartMuseum).
+    /// Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub max_storage_object: Option<i64>,
-    /// In S3.
+    /// Store charts in Amazon S3 or a compatible object store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amazon: Option<ChartAmazon>,
-    /// In Azure.
+    /// Store charts in Azure Blob Storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub azure: Option<Azure>,
-    /// In a volume.
+    /// Store charts in a volume.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filesystem: Option<ChartFileSystem>,
-    /// In Google Cloud Storage.
+    /// Store charts in Google Cloud Storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gcs: Option<ChartGcs>,
-    /// In Swift.
+    /// Store charts in OpenStack Swift.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub openstack: Option<ChartOpenStack>,
-    /// In OSS.
+    /// Store charts in Alibaba Cloud OSS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oss: Option<ChartOss>,
 }
 
-/// Charts in S3.
+/// Charts in Amazon S3 or a compatible object store.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartAmazon {
-    /// The id of the access key.
+    /// ID of the access key (`AWS_ACCESS_KEY_ID`). If unset, the identity of the pod is used.
     #[serde(rename = "accessKeyID", skip_serializing_if = "Option::is_none")]
     pub access_key_id: Option<String>,
-    /// The Secret with its secret, under secret.
+    /// Name of the Secret with the secret access key, in key `secret` (`AWS_SECRET_ACCESS_KEY`).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub access_secret_ref: Option<String>,
-    /// The bucket.
+    /// Name of the S3 bucket (`STORAGE_AMAZON_BUCKET` of ChartMuseum).
     pub bucket: String,
-    /// The endpoint, where it is not Amazon's.
+    /// URL of a compatible object store (`STORAGE_AMAZON_ENDPOINT` of ChartMuseum). If unset, Amazon's
+    /// endpoint of the region is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// The directory in the bucket.
+    /// Directory in the bucket; charts are stored in `chart_storage` below it (`STORAGE_AMAZON_PREFIX` of
+    /// ChartMuseum). If unset, the root of the bucket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// The region.
+    /// Region of the S3 bucket (`STORAGE_AMAZON_REGION` of ChartMuseum).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// How objects are encrypted.
+    /// Server-side encryption algorithm, such as `AES256` (`STORAGE_AMAZON_SSE` of ChartMuseum). If unset,
+    /// none is requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_side_encryption: Option<String>,
 }
 
-/// Charts in a volume.
+/// Charts in a volume, mounted at `/mnt/chartstorage`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartFileSystem {
-    /// Which, as in a Pod.
+    /// Volume source, as in a Pod but without a name.
     pub volume_source: Embedded<VolumeSource>,
-    /// The directory in it.
+    /// Subdirectory of the volume. For compatibility it is applied twice: charts are in `<prefix>/<prefix>`.
+    /// If unset, charts are at the root of the volume.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
 }
@@ -77,71 +82,74 @@ pub struct ChartFileSystem {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartGcs {
-    /// The bucket.
+    /// Name of the bucket (`STORAGE_GOOGLE_BUCKET` of ChartMuseum).
     pub bucket: String,
-    /// The Secret with the key of the account, under GCS_KEY_DATA.
+    /// Name of the Secret with the service account key as JSON, in key `GCS_KEY_DATA`.
     pub key_data_secret_ref: String,
-    /// The directory in the bucket.
+    /// Directory in the bucket; charts are stored in `chart_storage` below it (`STORAGE_GOOGLE_PREFIX` of
+    /// ChartMuseum). If unset, the root of the bucket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_prefix: Option<String>,
-    /// The size of the parts of an upload, in bytes.
+    /// Ignored, and kept for compatibility.
     #[serde(rename = "chunksize", skip_serializing_if = "Option::is_none")]
     pub chunk_size: Option<String>,
 }
 
-/// Charts in Swift.
+/// Charts in OpenStack Swift.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartOpenStack {
-    /// The URL where tokens are had.
+    /// URL of the OpenStack authentication service (`OS_AUTH_URL`).
     #[serde(rename = "authenticationURL")]
     pub authentication_url: String,
-    /// The container.
+    /// Name of the Swift container (`STORAGE_OPENSTACK_CONTAINER` of ChartMuseum).
     pub container: String,
-    /// The directory in it.
+    /// Directory in the container; charts are stored in `chart_storage` below it (`STORAGE_OPENSTACK_PREFIX`
+    /// of ChartMuseum). If unset, the root of the container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// The region.
+    /// OpenStack region of the container (`STORAGE_OPENSTACK_REGION` of ChartMuseum).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// The tenant's name.
+    /// Name of the OpenStack tenant or project (`OS_TENANT_NAME`). It takes precedence over `tenantID`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// The tenant's id.
+    /// ID of the OpenStack tenant or project (`OS_TENANT_ID`). Used only if `tenant` is unset.
     #[serde(rename = "tenantID", skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<String>,
-    /// The domain's name.
+    /// Name of the OpenStack domain (`OS_DOMAIN_NAME`). It takes precedence over `domainID`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// The domain's id.
+    /// ID of the OpenStack domain (`OS_DOMAIN_ID`). Used only if `domain` is unset.
     #[serde(rename = "domainID", skip_serializing_if = "Option::is_none")]
     pub domain_id: Option<String>,
-    /// The user's name.
+    /// Name of the OpenStack user (`OS_USERNAME`). It takes precedence over `userid`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub username: Option<String>,
-    /// The user's id.
+    /// ID of the OpenStack user (`OS_USERID`). Used only if `username` is unset.
     #[serde(rename = "userid", skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
-    /// The Secret with the password, under secret.
+    /// Name of the Secret with the password of the OpenStack user, in key `secret` (`OS_PASSWORD`).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub password_ref: Option<String>,
 }
 
-/// Charts in OSS.
+/// Charts in Alibaba Cloud OSS.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartOss {
-    /// The id of the access key.
+    /// ID of the access key (`ALIBABA_CLOUD_ACCESS_KEY_ID`).
     #[serde(rename = "accessKeyID")]
     pub access_key_id: String,
-    /// The Secret with its secret, under secret.
+    /// Name of the Secret with the access key secret, in key `secret` (`ALIBABA_CLOUD_ACCESS_KEY_SECRET`).
     pub access_secret_ref: String,
-    /// The bucket.
+    /// Name of the OSS bucket (`STORAGE_ALIBABA_BUCKET` of ChartMuseum).
     pub bucket: String,
-    /// The endpoint.
+    /// Host of the OSS endpoint (`STORAGE_ALIBABA_ENDPOINT` of ChartMuseum).
     pub endpoint: String,
-    /// The directory in the bucket.
+    /// Directory in the bucket; charts are stored in `chart_storage` below it (`STORAGE_ALIBABA_PREFIX` of
+    /// ChartMuseum). If unset, the root of the bucket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_prefix: Option<String>,
 }

@@ -1,5 +1,7 @@
-//! How children are named: `<name>-<controller>`, then what they are for. Persisted, and so never changed; a name that is too
-//! long is cut, and told apart by a digest.
+//! Names of child objects: `<name>-<controller>`, followed by the purpose of the child.
+//!
+//! Names are persisted and therefore never change. A name that is too long is truncated and made unique with
+//! a digest.
 
 use kube::{Resource, ResourceExt as _};
 use windlass::naming::{LABEL, name};
@@ -10,12 +12,12 @@ use super::{
     Registry, RegistryController, Trivy,
 };
 
-/// A kind whose children are named after it.
+/// Kind whose child objects are named after it.
 pub trait Parent: Resource<DynamicType = ()> + Sized {
-    /// The word for its controller in names, labels and annotations.
+    /// Name of the controller in object names, labels and annotations.
     const CONTROLLER: &'static str;
 
-    /// The name of a child: the object's own, the controller's, and what the child is for.
+    /// Returns the name of a child: the object's name, the controller, and the purpose of the child.
     ///
     /// ```
     /// use harbor_operator::api::{Portal, children::Parent};
@@ -28,21 +30,21 @@ pub trait Parent: Resource<DynamicType = ()> + Sized {
         child_of::<Self>(&self.name_any(), what)
     }
 
-    /// The labels by which its pods are found, and which cannot change: `<controller>.goharbor.io/name` and `/namespace`.
+    /// Returns the immutable selector labels of the pods: `<controller>.goharbor.io/name` and `/namespace`.
     fn selector(&self) -> [(String, String); 2] {
         let label = |what: &str| format!("{}.goharbor.io/{what}", Self::CONTROLLER);
         [(label("name"), self.child(&[])), (label("namespace"), self.namespace().unwrap_or_default())]
     }
 }
 
-/// The name of a child of the object of this name: where there is no object yet.
+/// Returns the name of a child from the owner's name, for cases in which the owner does not exist yet.
 pub fn child_of<K: Parent>(owner: &str, what: &[&str]) -> String {
     name([owner, K::CONTROLLER].into_iter().chain(what.iter().copied()), LABEL)
 }
 
-/// A component: a kind with pods of one image.
+/// Harbor component: a kind whose pods run one image.
 pub trait Component: Parent {
-    /// How its pods are run.
+    /// Returns the pod settings of the component.
     fn pods(&self) -> &ComponentSpec;
 }
 
@@ -80,7 +82,7 @@ impl Parent for Harbor {
 }
 
 impl Parent for HarborCluster {
-    /// Its one child of ours is a Harbor, named `<name>-harbor`.
+    /// The only child of this operator is a Harbor, named `<name>-harbor`.
     const CONTROLLER: &'static str = "harbor";
 }
 

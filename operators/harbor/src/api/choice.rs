@@ -1,15 +1,15 @@
-//! Fields that take one of a few words.
+//! Enums whose values are words in manifests.
 
-/// Declares an enum whose values are words in manifests: with `as_str`, `Display`, and a schema that lists them.
+/// Declares an enum of words in manifests, with `as_str`, `Display`, and a schema that lists the words.
 macro_rules! choice {
     ($(#[$about:meta])* $name:ident { $($(#[$mark:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$about])*
-        #[allow(unreachable_pub)] // where nobody outside reads it
+        #[allow(unreachable_pub)] // for choices used only inside the crate
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize, serde::Serialize)]
         pub enum $name {
             $(
                 $(#[$mark])*
-                #[doc = concat!("`", $word, "`.")]
+                #[doc = concat!("Written as `", $word, "` in manifests.")]
                 #[serde(rename = $word)]
                 $variant,
             )+
@@ -17,10 +17,10 @@ macro_rules! choice {
 
         #[allow(unreachable_pub)]
         impl $name {
-            /// All of them, in the order of the documentation.
+            /// All values, in the order of the schema.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// As it is written in manifests.
+            /// Returns the value as written in manifests.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
@@ -53,7 +53,7 @@ pub(crate) use choice;
 #[cfg(test)]
 mod tests {
     choice! {
-        /// For the test.
+        /// Values of the test.
         Colour { Red = "red", DarkRed = "dark/red" }
     }
 

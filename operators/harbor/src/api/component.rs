@@ -1,4 +1,4 @@
-//! What every component can be told: how many, which image, where.
+//! The pod settings that every Harbor component shares: replicas, image, resources and scheduling.
 
 use std::collections::BTreeMap;
 
@@ -14,159 +14,169 @@ use super::embedded::Embedded;
 use super::pattern;
 
 choice! {
-    /// When the image is pulled.
+    /// Image pull policy of a container, as in Kubernetes.
     PullPolicy { Always = "Always", Never = "Never", IfNotPresent = "IfNotPresent" }
 }
 
-/// How the pods of a component are run.
+/// Pod settings of a component: replicas, image, resources and scheduling.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ComponentSpec {
-    /// Annotations of its pods.
+    /// Annotations added to the component's pods.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub template_annotations: BTreeMap<String, String>,
-    /// Labels of its pods.
+    /// Labels added to the component's pods.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub template_labels: BTreeMap<String, String>,
-    /// How many pods; 1 if nothing is said.
+    /// Number of pods of the component. Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub replicas: Option<i32>,
-    /// The ServiceAccount under which it runs.
+    /// Name of the ServiceAccount that the component's pods run as. If unset, Kubernetes uses the `default`
+    /// ServiceAccount of the namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
-    /// Whether its pods get a token of that ServiceAccount; they get none if nothing is said. A cloud that knows pods by their
-    /// ServiceAccount brings a token of its own.
+    /// Mount an API token of the ServiceAccount into the component's pods. Default: false. Cloud workload
+    /// identity brings a token of its own and does not need this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub automount_service_account_token: Option<bool>,
-    /// Labels that its nodes must have.
+    /// Labels that a node must have to run the component's pods, as in a Pod. If unset, any node is allowed.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
-    /// Taints of nodes that it bears.
+    /// Tolerations of the component's pods, as in a Pod.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<Embedded<Toleration>>,
-    /// CPU and memory of each of its containers.
+    /// CPU and memory requests and limits of the component's container, as in a Pod. If unset, the container
+    /// has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Embedded<ResourceRequirements>>,
-    /// The image, instead of the one that belongs to the version.
+    /// Full image reference of the component. If unset, the image of the Harbor version is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// When the image is pulled; IfNotPresent if nothing is said.
+    /// Image pull policy of the component: `Always`, `Never` or `IfNotPresent`. If unset,
+    /// `imageSource.imagePullPolicy` of the Harbor applies where there is one, otherwise `IfNotPresent`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_pull_policy: Option<PullPolicy>,
-    /// Secrets with which it is pulled.
+    /// Secrets with the registry credentials for pulling the component's image. If empty,
+    /// `imageSource.imagePullSecrets` of the Harbor applies where there is one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<Named>")]
     pub image_pull_secrets: Vec<LocalObjectReference>,
-    /// Near to and far from which nodes and pods it runs, as in a Pod.
+    /// Node and pod affinity of the component's pods, as in a Pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub affinity: Option<Embedded<Affinity>>,
-    /// How its pods are spread, as in a Pod.
+    /// Topology spread constraints of the component's pods, as in a Pod.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub topology_spread_constraints: Vec<Embedded<TopologySpreadConstraint>>,
-    /// Its priority where nodes are full.
+    /// Name of the PriorityClass of the component's pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_class_name: Option<String>,
-    /// More environment, as in a container. What the operator sets itself cannot be changed here, and no pods are replaced when a Secret
-    /// that is named here changes.
+    /// Additional environment variables of the component's container, as in a Pod. A variable that the
+    /// operator sets itself is rejected, and pods are not restarted when a Secret referenced here changes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extra_env: Vec<Embedded<EnvVar>>,
-    /// More volumes, as in a Pod.
+    /// Additional volumes of the component's pods, as in a Pod.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extra_volumes: Vec<Embedded<Volume>>,
-    /// Where in the container they are, as in a container.
+    /// Additional volume mounts of the component's container, as in a Pod.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extra_volume_mounts: Vec<Embedded<VolumeMount>>,
 }
 
 impl ComponentSpec {
-    /// How many pods there should be.
+    /// Returns the number of pods, with the default applied.
     pub fn replicas(&self) -> i32 {
         self.replicas.unwrap_or(1)
     }
 
-    /// When the image is pulled.
+    /// Returns the image pull policy, with the default applied.
     pub fn pull_policy(&self) -> PullPolicy {
         self.image_pull_policy.unwrap_or(PullPolicy::IfNotPresent)
     }
 }
 
-/// The image of something that is not one of Harbor's components.
+/// Image of a server that is not a Harbor component, such as PostgreSQL, Redis or MinIO.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ImageSpec {
-    /// The image, instead of the usual one.
+    /// Full image reference of the server. If unset, the operator's own choice of image is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// When it is pulled.
+    /// Image pull policy of the server: `Always`, `Never` or `IfNotPresent`. If unset,
+    /// `imageSource.imagePullPolicy` applies, otherwise `IfNotPresent`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_pull_policy: Option<PullPolicy>,
-    /// Secrets with which it is pulled.
+    /// Secrets with the registry credentials for pulling the server's image. If empty,
+    /// `imageSource.imagePullSecrets` applies.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<Named>")]
     pub image_pull_secrets: Vec<LocalObjectReference>,
 }
 
-/// Where all images come from.
+/// Registry, tag suffix and pull settings of all images of a Harbor.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ImageSource {
-    /// The registry and path before the image's own name, instead of its usual one.
+    /// Registry and path in front of the image names, such as `registry.example.com/goharbor`, instead of the
+    /// usual one. If unset, the operator's setting `image-source-repository` applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
-    /// Put after the version in the tag.
+    /// Suffix appended to the tags of all images. If unset, the operator's setting `image-source-tag-suffix`
+    /// applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tag_suffix: Option<String>,
-    /// When images are pulled.
+    /// Image pull policy of components that set none of their own: `Always`, `Never` or `IfNotPresent`. If
+    /// unset, `IfNotPresent` is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_pull_policy: Option<PullPolicy>,
-    /// Secrets with which they are pulled.
+    /// Secrets with registry credentials, for components that set no image pull secrets of their own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<Named>")]
     pub image_pull_secrets: Vec<LocalObjectReference>,
 }
 
-/// The schema of a reference by name, which may be empty.
+/// Reference to a Secret of the same namespace by name.
 #[derive(JsonSchema)]
 #[allow(dead_code)] // only its schema is used
 struct Named {
-    /// The name.
+    /// Name of the Secret, in the same namespace.
     name: Option<String>,
 }
 
-/// The certificate with which a component serves. To be there at all turns TLS on.
+/// Serving certificate of a component. Its presence enables TLS.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Tls {
-    /// The Secret with tls.crt, tls.key and ca.crt.
+    /// Name of the Secret with the certificate, in keys `tls.crt`, `tls.key` and `ca.crt`. Required for the
+    /// component to be deployed with TLS.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub certificate_ref: Option<String>,
 }
 
 impl Tls {
-    /// With this Secret.
+    /// Returns TLS settings with the certificate of the given Secret.
     pub fn of(secret: impl Into<String>) -> Self {
         Self { certificate_ref: Some(secret.into()) }
     }
 }
 
-/// The scheme and port of a component's Service.
+/// Scheme of a component's Service; it determines the ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
-    /// Over TLS.
+    /// HTTPS: the component serves with TLS.
     Https,
-    /// In the clear.
+    /// Plain HTTP without TLS.
     Http,
 }
 
 impl Served {
-    /// With or without this certificate.
+    /// Returns `Https` if TLS settings are given, otherwise `Http`.
     pub fn with(tls: Option<&Tls>) -> Self {
         if tls.is_some() { Self::Https } else { Self::Http }
     }
 
-    /// `https` or `http`: the scheme, and the name of ports.
+    /// Returns `https` or `http`: the URL scheme, and the name of the ports.
     pub const fn scheme(self) -> &'static str {
         match self {
             Self::Https => "https",
@@ -174,7 +184,7 @@ impl Served {
         }
     }
 
-    /// The port of the Service.
+    /// Returns the port of the Service: 443 or 80.
     pub const fn service_port(self) -> i32 {
         match self {
             Self::Https => 443,
@@ -182,7 +192,7 @@ impl Served {
         }
     }
 
-    /// The port of the container, where a component has both.
+    /// Returns the container port of components that listen on 8443 or 8080.
     pub const fn container_port(self) -> i32 {
         match self {
             Self::Https => 8443,

@@ -1,8 +1,8 @@
-//! Conversion between the versions of the kinds.
+//! Conversion between `v1alpha3` and `v1beta1`.
 //!
-//! Promises that nothing is lost, whichever version an object is written and read in: what a version has no place for is kept
-//! in an annotation of the object in that version, and what a user edits there wins. Promises an answer for every object: it
-//! works on JSON, so that an odd value in a stored object never makes it unreadable.
+//! Conversion is lossless in both directions: fields that a version lacks are stored in an annotation of the
+//! object in that version, and edits of the user take precedence over it. Every object can be converted: the
+//! code works on JSON, so that an unexpected value in a stored object never makes it unreadable.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,10 +21,10 @@ use super::{
     Portal, Registry, RegistryController, Trivy, VERSION, alpha, conversion_cluster,
 };
 
-/// Before the version for which something is kept: the annotation is on objects of the other one.
+/// Prefix of the annotation that stores the fields of the other version; the suffix is that version.
 pub const KEPT: &str = "conversion.windlass.dev/";
 
-/// Adds the conversions of all kinds.
+/// Registers the converters of all kinds.
 pub fn converters(setup: &mut Setup<'_>) -> Result<(), BoxError> {
     setup.converter(converter::<ChartMuseum>()?)?;
     setup.converter(converter::<Core>()?)?;
@@ -41,7 +41,7 @@ pub fn converters(setup: &mut Setup<'_>) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// The conversions of one kind.
+/// Returns the converter of one kind.
 pub fn converter<K>() -> Result<Converter<Untyped<K, Stored>>, ConverterError>
 where
     K: Resource<DynamicType = ()> + 'static,
@@ -49,13 +49,13 @@ where
     Converter::hub().spoke(|old: Untyped<K, Old>| Ok(newer(old)), |new: Untyped<K, Stored>| Ok(older(new)))
 }
 
-/// The older version of an object in the newer one.
+/// Converts an object from `v1alpha3` to `v1beta1`.
 pub fn newer<K: Resource<DynamicType = ()>>(old: Untyped<K, Old>) -> Untyped<K, Stored> {
     let kind = K::kind(&());
     convert(old, |old| to_new(&kind, old), |new| to_old(&kind, new))
 }
 
-/// The newer version of an object in the older one.
+/// Converts an object from `v1beta1` to `v1alpha3`.
 pub fn older<K: Resource<DynamicType = ()>>(new: Untyped<K, Stored>) -> Untyped<K, Old> {
     let kind = K::kind(&());
     convert(new, |new| to_old(&kind, new), |old| to_new(&kind, old))
@@ -77,7 +77,7 @@ fn convert<K, From: Version, To: Version>(
         let name = format!("{KEPT}{}", From::NAME);
         match lost.write() {
             Some(lost) => drop(annotations.insert(name, lost)),
-            // Nobody but us writes it.
+            // No one else writes this annotation.
             None => drop(annotations.remove(&name)),
         }
         *spec = converted;
@@ -102,17 +102,17 @@ fn to_old(kind: &str, new: &Value) -> Value {
     old
 }
 
-/// A version of the kinds.
+/// API version of the kinds.
 pub trait Version: 'static {
-    /// Its name.
+    /// Name of the version.
     const NAME: &'static str;
 }
 
-/// `v1beta1`.
+/// The stored version, `v1beta1`.
 #[derive(Clone, Copy, Debug)]
 pub enum Stored {}
 
-/// `v1alpha3`.
+/// The deprecated version, `v1alpha3`.
 #[derive(Clone, Copy, Debug)]
 pub enum Old {}
 
@@ -124,14 +124,14 @@ impl Version for Old {
     const NAME: &'static str = OLD_VERSION;
 }
 
-/// An object of kind `K` in version `V`, as JSON.
+/// Object of kind `K` in version `V`, as JSON.
 #[derive(Deserialize, Serialize)]
 #[serde(bound = "")]
 pub struct Untyped<K, V> {
-    /// Its metadata.
+    /// Metadata of the object.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// Everything else.
+    /// All other fields of the object.
     #[serde(flatten)]
     pub content: Map<String, Value>,
     #[serde(skip)]
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(spec(&newer::<Harbor>(old)), &json!({}));
     }
 
-    /// JSON that looks like our kinds, now and then.
+    /// Generates JSON that sometimes looks like the kinds of this operator.
     fn json() -> impl Strategy<Value = Value> {
         let words = [
             "network",
@@ -306,7 +306,7 @@ mod tests {
         fn from_the_older_version_there_and_back_nothing_is_lost(old in json()) {
             let twice = older::<HarborCluster>(newer(object(old.clone())));
             prop_assert_eq!(spec(&twice), &old);
-            // Stored, the older version is the same again.
+            // A second round trip does not change the object.
             let thrice = older::<HarborCluster>(newer(twice));
             prop_assert_eq!(spec(&thrice), &old);
         }

@@ -1,13 +1,14 @@
-//! The two shapes of a HarborCluster's database, cache and storage.
+//! Conversion of a HarborCluster's database, cache and storage.
 //!
-//! The older version names external parts as a Harbor does, and parts that other operators run beside them; those win. The
-//! newer one has a kind and what belongs to it. Only what is in use is brought over: the rest is a residue.
+//! `v1alpha3` lists external backends like a Harbor, next to backends that other operators run; the latter
+//! take precedence. `v1beta1` has a kind and the settings of that kind. Only the settings in use are
+//! converted; the rest becomes a residue.
 
 use serde_json::{Map, Value, json};
 
 type Fields = Map<String, Value>;
 
-/// The stores that both versions know: as the kind, the field of the newer version, and that of the older one.
+/// Storage backends of both versions: the kind, the field in `v1beta1`, and the field in `v1alpha3`.
 const STORES: [(&str, &str, &str); 6] = [
     ("S3", "s3", "s3"),
     ("Swift", "swift", "swift"),
@@ -17,10 +18,10 @@ const STORES: [(&str, &str, &str); 6] = [
     ("Oss", "oss", "oss"),
 ];
 
-/// What the newer version wants to know of other operators, and nobody reads.
+/// Field for the version of another operator. `v1beta1` requires it and no code reads it.
 const OPERATOR_VERSION: &str = "operatorVersion";
 
-/// The spec of the older version in the newer one.
+/// Converts a spec from `v1alpha3` to `v1beta1`.
 pub(super) fn to_new(old: &Value) -> Value {
     let Value::Object(old) = old else { return old.clone() };
     let mut new = old.clone();
@@ -55,7 +56,7 @@ pub(super) fn to_new(old: &Value) -> Value {
     Value::Object(new)
 }
 
-/// A store, and whether downloads are redirected to it.
+/// Adds the redirect settings to a storage backend.
 fn with(mut part: Value, redirect: Option<Value>) -> Value {
     if let (Some(redirect), Some(Value::Object(spec))) = (redirect, part.get_mut("spec")) {
         spec.insert("redirect".to_owned(), redirect);
@@ -71,7 +72,7 @@ fn external_storage(stores: &Fields) -> Option<Value> {
     Some(with(json!({"kind": kind, "spec": {*new: store}}), redirect))
 }
 
-/// The spec of the newer version in the older one.
+/// Converts a spec from `v1beta1` to `v1alpha3`.
 pub(super) fn to_old(new: &Value) -> Value {
     let Value::Object(new) = new else { return new.clone() };
     let mut old = new.clone();
@@ -119,7 +120,7 @@ fn zalando(spec: &Value) -> Option<Value> {
     Some(json!({"kind": "PostgresSQL", "postgresSqlSpec": postgres}))
 }
 
-/// Of two redirects, the one that counts.
+/// Converts the MinIO settings with the effective of two redirect settings.
 fn minio(spec: &Value) -> Option<Value> {
     let mut minio = fields(spec.get("minIO")?)?;
     minio.remove(OPERATOR_VERSION);

@@ -1,4 +1,4 @@
-//! Core: the API, tokens, and the way into everything else.
+//! Core: the Harbor API, the token service, and the entry point to all other components.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -17,16 +17,16 @@ use super::redis::{RedisConnection, RedisWithIdleTimeout};
 use super::status::ComponentStatus;
 
 choice! {
-    /// How users are known.
+    /// Authentication mode of Harbor users (`auth_mode` of Harbor).
     AuthMode { Database = "db_auth" }
 }
 
 choice! {
-    /// Where Core keeps what it has read of charts.
+    /// Cache backend of the chart index in Core (`CHART_CACHE_DRIVER` of Harbor).
     ChartCacheDriver { Redis = "redis" }
 }
 
-/// What Core should be.
+/// Desired state of Core, the Harbor API server and token service.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "goharbor.io",
@@ -35,73 +35,78 @@ choice! {
     plural = "cores",
     namespaced,
     category = "goharbor",
-    doc = "Core is Harbor's API.",
+    doc = "Core is the Harbor API server and token service.",
     derive = "PartialEq",
     status = "ComponentStatus"
 )]
 #[serde(rename_all = "camelCase")]
 pub struct CoreSpec {
-    /// How its pods are run.
+    /// Pod settings of Core.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// Secrets with more certificate authorities to trust, under ca.crt.
+    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub certificate_refs: Vec<String>,
-    /// The Secret with the administrator's first password, under secret.
+    /// Name of the Secret with the initial password of the Harbor user `admin`, in key `secret`
+    /// (`HARBOR_ADMIN_PASSWORD` of Harbor). It has no effect after the first start; change the password in
+    /// Harbor from then on.
     #[schemars(regex(pattern = pattern::NAME))]
     pub admin_initial_password_ref: String,
-    /// How users are known.
+    /// Authentication mode of Harbor users (`auth_mode` of Harbor). Only `db_auth`, the default, is accepted.
     #[serde(default = "database")]
     pub auth_mode: AuthMode,
-    /// How long settings are kept before they are read again.
+    /// Time for which Core caches its configuration before it reads it from the database again, as a Go
+    /// duration in whole seconds (`CFG_EXPIRATION` of Harbor). Default: `5s`.
     #[serde(default = "five_seconds")]
     pub config_expiration: GoDuration,
-    /// The Secret with the key against forged requests, under key.
+    /// Name of the Secret with the key for CSRF tokens, in key `key`, 32 characters (`CSRF_KEY` of Harbor).
     #[schemars(regex(pattern = pattern::NAME))]
     pub csrf_key_ref: String,
-    /// The URL under which users reach Harbor.
+    /// External URL under which users reach Harbor (`EXT_ENDPOINT` of Harbor).
     #[schemars(regex(pattern = pattern::URL))]
     pub external_endpoint: String,
-    /// The Secret with the certificate authority that users may download, under ca.crt.
+    /// Name of the Secret with the CA certificate that users can download from Harbor, in key `ca.crt`. If
+    /// unset, no download is offered.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub public_certificate_ref: Option<String>,
-    /// The Secret by which other components know Core, under secret.
+    /// Name of the Secret with which Core authenticates to other components, in key `secret` (`CORE_SECRET`
+    /// of Harbor).
     #[schemars(regex(pattern = pattern::NAME))]
     pub secret_ref: String,
-    /// Where the other components are.
+    /// Addresses and credentials of the components that Core calls.
     pub components: CoreComponents,
-    /// Its database.
+    /// PostgreSQL connection and encryption key of Core.
     pub database: CoreDatabase,
-    /// How it answers.
+    /// HTTP response settings of Core. If unset, the defaults of the fields apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<CoreHttp>,
-    /// What it logs.
+    /// Log settings of Core. If unset, the level is `info`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<CoreLog>,
-    /// Its metrics.
+    /// Prometheus metrics of Core. If unset, Core serves no metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Metrics>,
-    /// The addresses on which it listens.
+    /// IP families to listen on. The values are validated, but have no effect on Core.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
-    /// Its way into the world.
+    /// HTTP proxy for outbound connections of Core. If unset, Core connects directly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<Proxy>,
-    /// Its Redis.
+    /// Redis connection of Core, for sessions and caching (`_REDIS_URL_CORE` of Harbor).
     pub redis: RedisWithIdleTimeout,
-    /// Its traces.
+    /// Distributed tracing of Core. If unset, Core sends no traces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
 }
 
 impl CoreSpec {
-    /// How it is reached inside the cluster.
+    /// Returns the scheme under which Core is reached inside the cluster.
     pub fn served(&self) -> Served {
         Served::with(self.components.tls.as_ref())
     }
 
-    /// What it logs.
+    /// Returns the log level, with the default applied.
     pub fn log_level(&self) -> CoreLogLevel {
         self.log.as_ref().map_or(CoreLogLevel::Info, |log| log.level)
     }
@@ -115,43 +120,46 @@ pub(super) fn five_seconds() -> GoDuration {
     "5s".into()
 }
 
-/// Where the other components are.
+/// Addresses and credentials of the components that Core calls.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CoreComponents {
-    /// ChartMuseum.
+    /// ChartMuseum, up to Harbor 2.7. If unset, Harbor has no chart repository (`WITH_CHARTMUSEUM` is false).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chart_repository: Option<CoreChartRepository>,
-    /// The job service.
+    /// Address and secret of JobService.
     pub job_service: CoreJobService,
-    /// The Notary server.
+    /// Notary server, up to Harbor 2.8. If unset, content trust is disabled (`WITH_NOTARY` is false).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notary_server: Option<CoreNotaryServer>,
-    /// The portal.
+    /// Address of the portal, the Harbor web interface.
     pub portal: CorePortal,
-    /// The registry.
+    /// Address and credentials of the registry.
     pub registry: CoreRegistry,
-    /// The certificate with which Core serves, and by which it knows the others.
+    /// Internal TLS certificate of Core, also used to verify the other components. If unset, Core serves
+    /// plain HTTP inside the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
-    /// Where tokens are had, and what they are signed with.
+    /// Token service URL and the key that signs bearer tokens.
     pub token_service: CoreTokenService,
-    /// Trivy.
+    /// Trivy vulnerability scanner. If unset, Harbor has no built-in scanner (`WITH_TRIVY` is false).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trivy: Option<CoreTrivy>,
 }
 
-/// ChartMuseum, as Core sees it.
+/// ChartMuseum as called by Core.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CoreChartRepository {
-    /// Its URL.
+    /// URL of ChartMuseum inside the cluster (`CHART_REPOSITORY_URL` of Harbor).
     #[schemars(regex(pattern = pattern::URL))]
     pub url: String,
-    /// Whether charts are listed with whole URLs.
+    /// List charts with absolute URLs. Default: false. Kept for compatibility; `chart.url` of the ChartMuseum
+    /// decides.
     #[serde(rename = "absoluteURL", default)]
     pub absolute_url: bool,
-    /// Where Core keeps what it has read.
+    /// Cache backend of the chart index in Core (`CHART_CACHE_DRIVER` of Harbor). Only `redis`, the default,
+    /// is accepted.
     #[serde(default = "in_redis")]
     pub cache_driver: ChartCacheDriver,
 }
@@ -160,111 +168,117 @@ fn in_redis() -> ChartCacheDriver {
     ChartCacheDriver::Redis
 }
 
-/// The job service, as Core sees it.
+/// JobService as called by Core.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CoreJobService {
-    /// Its URL.
+    /// URL of JobService inside the cluster (`JOBSERVICE_URL` of Harbor).
     #[schemars(regex(pattern = pattern::URL))]
     pub url: String,
-    /// The Secret by which it is known, under secret.
+    /// Name of the Secret with which JobService authenticates to Core, in key `secret` (`JOBSERVICE_SECRET`
+    /// of Harbor).
     #[schemars(regex(pattern = pattern::NAME))]
     pub secret_ref: String,
 }
 
-/// The Notary server, as Core sees it.
+/// Notary server as called by Core.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CoreNotaryServer {
-    /// Its URL.
+    /// URL of the Notary server inside the cluster (`NOTARY_URL` of Harbor).
     #[schemars(regex(pattern = pattern::URL))]
     pub url: String,
 }
 
-/// The portal, as Core sees it.
+/// Portal as called by Core.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CorePortal {
-    /// Its URL.
+    /// URL of the portal inside the cluster (`PORTAL_URL` of Harbor).
     #[schemars(regex(pattern = pattern::URL))]
     pub url: String,
 }
 
-/// The registry, as Core sees it.
+/// Registry as called by Core.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CoreRegistry {
-    /// Its URL.
+    /// URL of the registry inside the cluster (`REGISTRY_URL` of Harbor).
     #[schemars(regex(pattern = pattern::URL))]
     pub url: String,
-    /// The URL of its controller.
+    /// URL of the registry controller inside the cluster (`REGISTRY_CONTROLLER_URL` of Harbor).
     #[serde(rename = "controllerURL")]
     #[schemars(regex(pattern = pattern::URL))]
     pub controller_url: String,
-    /// What it stores in, for Core's own reports.
+    /// Storage driver of the registry, for the statistics that Core reports, such as `s3` or `filesystem`
+    /// (`REGISTRY_STORAGE_PROVIDER_NAME` of Harbor). Default: `filesystem`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub storage_provider_name: Option<String>,
-    /// Whether Core reads all of it when it starts.
+    /// Import the existing repositories of the registry into the database when Core starts (`SYNC_REGISTRY`
+    /// of Harbor). Default: false.
     #[serde(default)]
     pub sync: bool,
-    /// Whom Core is there.
+    /// User name and password with which Core authenticates to the registry.
     pub credentials: RegistryCredentials,
-    /// The Redis of its cache.
+    /// Redis connection of the registry's cache, needed for garbage collection (`_REDIS_URL_REG` of Harbor).
+    /// If unset, database 1 of Core's own Redis is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redis: Option<RedisConnection>,
 }
 
-/// A user of the registry.
+/// User name and password of the registry.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RegistryCredentials {
-    /// The user.
+    /// User name for the registry (`REGISTRY_CREDENTIAL_USERNAME` of Harbor).
     pub username: String,
-    /// The Secret with the password, under secret.
+    /// Name of the Secret with the password for the registry, in key `secret` (`REGISTRY_CREDENTIAL_PASSWORD`
+    /// of Harbor).
     #[schemars(regex(pattern = pattern::NAME))]
     pub password_ref: String,
 }
 
-/// Where tokens are had.
+/// Token service of Core.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CoreTokenService {
-    /// The URL.
+    /// URL of the token service, used by older Harbor versions (`TOKEN_SERVICE_URL` of Harbor).
     #[schemars(regex(pattern = pattern::URL))]
     pub url: String,
-    /// The Secret with the key that signs them, under tls.key.
+    /// Name of the Secret with the private key that signs bearer tokens, in key `tls.key`.
     #[schemars(regex(pattern = pattern::NAME))]
     pub certificate_ref: String,
 }
 
-/// Trivy, as Core sees it.
+/// Trivy as called by Core.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CoreTrivy {
-    /// Its URL.
+    /// URL of Trivy. Kept for compatibility; Core uses `adapterURL`.
     #[schemars(regex(pattern = pattern::URL))]
     pub url: String,
-    /// The URL of its adapter.
+    /// URL of the Trivy scanner adapter inside the cluster (`TRIVY_ADAPTER_URL` of Harbor).
     #[serde(rename = "adapterURL")]
     #[schemars(regex(pattern = pattern::URL))]
     pub adapter_url: String,
 }
 
-/// How Core answers.
+/// HTTP response settings of Core.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CoreHttp {
-    /// Whether answers are compressed.
+    /// Compress responses with gzip (`enablegzip` of Core's `app.conf`). Default: true.
     #[serde(default = "truth")]
     pub enable_gzip: bool,
 }
 
-/// What Core logs.
+/// Log settings of Core.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CoreLog {
-    /// From this level on.
+    /// Lowest level of log entries that Core writes: `debug`, `info`, `warn` or `error` (`LOG_LEVEL` of
+    /// Harbor). Default: `info`.
     #[serde(default)]
     pub level: CoreLogLevel,
 }

@@ -1,8 +1,9 @@
-//! The definitions of the kinds, as the API server takes them.
+//! CustomResourceDefinitions of the Harbor kinds.
 //!
-//! Made from the Rust types, and then brought to what these kinds have always accepted: what may be left out is not nullable
-//! (the API server drops nulls, and defaults apply), and nothing has an empty default. Promises that each of them, with both
-//! versions, is small enough for `kubectl apply`, which keeps the whole of it in an annotation.
+//! They are generated from the Rust types and then adjusted to what these kinds have always accepted:
+//! optional fields are not nullable (the API server drops nulls, and defaults apply), and no default is
+//! empty. Each definition, with both versions, is small enough for `kubectl apply`, which stores all of it in
+//! an annotation.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceColumnDefinition, CustomResourceDefinition, CustomResourceDefinitionVersion,
@@ -16,7 +17,7 @@ use super::{
     Portal, Registry, RegistryController, Trivy,
 };
 
-/// The definitions of all kinds.
+/// Returns the definitions of all kinds.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
     vec![
         definition::<ChartMuseum>(),
@@ -34,7 +35,7 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
     ]
 }
 
-/// The definition of one of the kinds, with both versions. How they are converted is for the installation to say.
+/// Returns the definition of one kind with both versions. The conversion webhook is added at installation.
 pub fn definition<K: CustomResourceExt>() -> CustomResourceDefinition {
     let mut definition = K::crd();
     let kind = definition.spec.names.kind.clone();
@@ -43,7 +44,7 @@ pub fn definition<K: CustomResourceExt>() -> CustomResourceDefinition {
     for version in &mut definition.spec.versions {
         if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
             tidy(schema);
-            // As it always was: an object may be without a spec, and then does nothing.
+            // For compatibility: an object may lack a spec; it is then not reconciled.
             schema.required = None;
         }
         version.additional_printer_columns = Some(columns.clone());
@@ -53,7 +54,7 @@ pub fn definition<K: CustomResourceExt>() -> CustomResourceDefinition {
     definition
 }
 
-/// The older version of a kind, from the stored one.
+/// Derives the `v1alpha3` version of a kind from the stored version.
 fn older(stored: &CustomResourceDefinitionVersion, kind: &str) -> CustomResourceDefinitionVersion {
     let mut old = CustomResourceDefinitionVersion {
         name: OLD_VERSION.to_owned(),
@@ -74,7 +75,7 @@ fn older(stored: &CustomResourceDefinitionVersion, kind: &str) -> CustomResource
         if let Some(spec) = schema.properties.as_mut().and_then(|fields| fields.get_mut("spec")) {
             alpha::schema(kind, spec);
         }
-        // Who still writes it knows it; `kubectl explain` has the newer one.
+        // Saves space: `kubectl explain` shows the descriptions of the stored version.
         visit(schema, &mut |schema| schema.description = None);
     }
     old
@@ -110,7 +111,7 @@ fn columns(kind: &str) -> Vec<CustomResourceColumnDefinition> {
 mod tests {
     use super::*;
 
-    /// What `kubectl apply` can keep in an annotation.
+    /// Size limit of annotations, in which `kubectl apply` stores the definition.
     const LIMIT: usize = 262_144;
 
     #[test]

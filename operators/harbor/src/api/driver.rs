@@ -1,4 +1,4 @@
-//! Where images and charts are stored.
+//! Storage backends of images and charts.
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaimVolumeSource;
 use schemars::JsonSchema;
@@ -7,61 +7,69 @@ use serde::{Deserialize, Serialize};
 use super::choice::choice;
 use super::pattern;
 
-/// Amazon S3, or what speaks like it.
+/// Amazon S3 or a compatible object store (driver `s3` of Distribution).
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(clippy::struct_excessive_bools)] // as it is
 pub struct S3 {
-    /// The access key; without one, the rights of the ServiceAccount are used.
+    /// Access key ID for the bucket (`accesskey` of Distribution). If unset, the identity of the pod's
+    /// ServiceAccount or node is used. Set it together with `secretkeyRef`.
     #[serde(rename = "accesskey", skip_serializing_if = "Option::is_none")]
     pub access_key: Option<String>,
-    /// The Secret with the secret key, under secret.
+    /// Name of the Secret with the secret access key, in key `secret`. Set it together with `accesskey`.
     #[serde(rename = "secretkeyRef", skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub secret_key_ref: Option<String>,
-    /// The region of the bucket.
+    /// Region of the S3 bucket, such as `us-east-1`.
     pub region: String,
-    /// The endpoint, where it is not Amazon's.
+    /// URL of a compatible object store (`regionendpoint` of Distribution). If unset, Amazon's endpoint of
+    /// the region is used.
     #[serde(rename = "regionendpoint", skip_serializing_if = "Option::is_none")]
     pub region_endpoint: Option<String>,
-    /// The bucket.
+    /// Name of the S3 bucket.
     pub bucket: String,
-    /// The directory in it.
+    /// Directory in the bucket under which everything is stored (`rootdirectory` of Distribution). If unset,
+    /// the root of the bucket.
     #[serde(rename = "rootdirectory", skip_serializing_if = "Option::is_none")]
     pub root_directory: Option<String>,
-    /// The class in which objects are stored.
+    /// Storage class of new objects (`storageclass` of Distribution). Default: `STANDARD`.
     #[serde(rename = "storageclass", default = "standard")]
     pub storage_class: String,
-    /// The id of the KMS key with which objects are encrypted.
+    /// ID of the KMS key that encrypts objects, if `encrypt` is true (`keyid` of Distribution).
     #[serde(rename = "keyid", skip_serializing_if = "Option::is_none")]
     pub key_id: Option<String>,
-    /// Whether objects are encrypted.
+    /// Store objects with server-side encryption (`encrypt` of Distribution). Default: false.
     #[serde(default)]
     pub encrypt: bool,
-    /// Whether certificates are not checked.
+    /// Skip the verification of the endpoint's certificate (`skipverify` of Distribution). Default: false.
     #[serde(rename = "skipverify", default)]
     pub skip_verify: bool,
-    /// The Secret with the certificate authority of the endpoint, under ca.crt.
+    /// Name of the Secret with the CA certificate of the endpoint, in key `ca.crt`. If unset, only well-known
+    /// CAs are trusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub certificate_ref: Option<String>,
-    /// Whether https is used.
+    /// Use https for the endpoint (`secure` of Distribution). Default: true.
     #[serde(default = "truth")]
     pub secure: bool,
-    /// Whether requests are signed in version 4.
+    /// Sign requests with AWS Signature Version 4 (`v4auth` of Distribution). Default: true.
     #[serde(rename = "v4auth", default = "truth")]
     pub v4_auth: bool,
-    /// The size of the parts of an upload, in bytes.
+    /// Size of the parts of an upload, in bytes; at least 5242880 (`chunksize` of Distribution). If unset,
+    /// Distribution's default applies.
     #[serde(rename = "chunksize", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 5_242_880))]
     pub chunk_size: Option<i64>,
-    /// The size of the parts of a copy, in bytes.
+    /// Size of the parts of a copy, in bytes (`multipartcopychunksize` of Distribution). If unset,
+    /// Distribution's default applies.
     #[serde(rename = "multipartcopychunksize", skip_serializing_if = "Option::is_none")]
     pub multipart_copy_chunk_size: Option<i64>,
-    /// How many parts are copied at the same time.
+    /// Maximum number of parts that are copied concurrently (`multipartcopymaxconcurrency` of Distribution).
+    /// If unset, Distribution's default applies.
     #[serde(rename = "multipartcopymaxconcurrency", skip_serializing_if = "Option::is_none")]
     pub multipart_copy_max_concurrency: Option<i64>,
-    /// The size from which a copy is made in parts, in bytes.
+    /// Object size from which copies are made in parts, in bytes (`multipartcopythresholdsize` of
+    /// Distribution). If unset, Distribution's default applies.
     #[serde(rename = "multipartcopythresholdsize", skip_serializing_if = "Option::is_none")]
     pub multipart_copy_threshold_size: Option<i64>,
 }
@@ -75,65 +83,70 @@ fn standard() -> String {
 }
 
 choice! {
-    /// Which of Swift's endpoints.
+    /// Endpoint type of OpenStack Swift.
     SwiftEndpoint { Public = "public", Internal = "internal", Admin = "admin" }
 }
 
-/// OpenStack Swift.
+/// OpenStack Swift object storage (driver `swift` of Distribution).
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Swift {
-    /// The URL where tokens are had.
+    /// URL of the OpenStack authentication service (`authurl` of Distribution).
     #[serde(rename = "authurl")]
     pub auth_url: String,
-    /// The user.
+    /// OpenStack user name (`username` of Distribution).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub username: Option<String>,
-    /// The Secret with the password, under secret.
+    /// Name of the Secret with the password of the OpenStack user, in key `secret`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub password_ref: Option<String>,
-    /// The region.
+    /// OpenStack region of the container (`region` of Distribution).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// The container.
+    /// Name of the Swift container.
     pub container: String,
-    /// The tenant's name.
+    /// Name of the OpenStack tenant or project (`tenant` of Distribution).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// The tenant's id.
+    /// ID of the OpenStack tenant or project (`tenantid` of Distribution).
     #[serde(rename = "tenantID", skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<String>,
-    /// The domain's name.
+    /// Name of the OpenStack domain, for version 3 of the identity API (`domain` of Distribution).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// The domain's id.
+    /// ID of the OpenStack domain, for version 3 of the identity API (`domainid` of Distribution).
     #[serde(rename = "domainID", skip_serializing_if = "Option::is_none")]
     pub domain_id: Option<String>,
-    /// The trust's id.
+    /// ID of the OpenStack trust, for version 3 of the identity API (`trustid` of Distribution).
     #[serde(rename = "trustid", skip_serializing_if = "Option::is_none")]
     pub trust_id: Option<String>,
-    /// Whether certificates are not checked.
+    /// Skip the verification of the endpoint's certificate (`insecureskipverify` of Distribution). Default:
+    /// false.
     #[serde(rename = "insecureskipverify", default)]
     pub insecure_skip_verify: bool,
-    /// The size of the parts of an upload, in bytes.
+    /// Size of the segments of an upload, in bytes; at least 5242880 (`chunksize` of Distribution). If unset,
+    /// Distribution's default applies.
     #[serde(rename = "chunksize", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 5_242_880))]
     pub chunk_size: Option<i64>,
-    /// The prefix of what is stored.
+    /// Prefix of the object names in the container (`prefix` of Distribution). If unset, there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// The Secret with the key of temporary URLs, under secret.
+    /// Name of the Secret with the key that signs temporary URLs, in key `secret` (`secretkey` of
+    /// Distribution).
     #[serde(rename = "secretkeyRef", skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub secret_key_ref: Option<String>,
-    /// The access key of temporary URLs.
+    /// Access key for temporary URLs (`accesskey` of Distribution).
     #[serde(rename = "accesskey", skip_serializing_if = "Option::is_none")]
     pub access_key: Option<String>,
-    /// The version of the API where tokens are had.
+    /// Version of the identity API: `1`, `2` or `3` (`authversion` of Distribution). If unset, Distribution's
+    /// default applies.
     #[serde(rename = "authversion", skip_serializing_if = "Option::is_none")]
     pub auth_version: Option<String>,
-    /// Which endpoint is used.
+    /// Endpoint type of the service: `public`, `internal` or `admin` (`endpointtype` of Distribution).
+    /// Default: `public`.
     #[serde(rename = "endpointtype", default = "public_endpoint")]
     pub endpoint_type: SwiftEndpoint,
 }
@@ -142,23 +155,24 @@ fn public_endpoint() -> SwiftEndpoint {
     SwiftEndpoint::Public
 }
 
-/// Azure's blobs.
+/// Azure Blob Storage (driver `azure` of Distribution).
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Azure {
-    /// The account.
+    /// Name of the storage account (`accountname` of Distribution). Required.
     #[serde(rename = "accountname", skip_serializing_if = "Option::is_none")]
     pub account_name: Option<String>,
-    /// The Secret with its key, under secret.
+    /// Name of the Secret with the key of the storage account, in key `secret`. Required.
     #[serde(rename = "accountkeyRef", skip_serializing_if = "Option::is_none")]
     pub account_key_ref: Option<String>,
-    /// The container.
+    /// Name of the blob container (`container` of Distribution). Required.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// The domain of the service.
+    /// Domain suffix of the storage service (`realm` of Distribution). Default: `core.windows.net`.
     #[serde(rename = "baseURL")]
     pub base_url: String,
-    /// Where charts are. Images have never been under it.
+    /// Directory of charts in the container. Default: `/azure/harbor/charts`. Images are always stored at the
+    /// root of the container.
     pub path_prefix: String,
 }
 
@@ -174,88 +188,96 @@ impl Default for Azure {
     }
 }
 
-/// Google Cloud Storage.
+/// Google Cloud Storage (driver `gcs` of Distribution).
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Gcs {
-    /// The Secret with the key of the account, under GCS_KEY_DATA.
+    /// Name of the Secret with the service account key as JSON, in key `GCS_KEY_DATA`. If unset, the identity
+    /// of the pod is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_data_ref: Option<String>,
-    /// The bucket.
+    /// Name of the bucket. Required.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bucket: Option<String>,
-    /// The directory in it.
+    /// Directory in the bucket under which everything is stored (`rootdirectory` of Distribution). If unset,
+    /// the root of the bucket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_prefix: Option<String>,
-    /// The size of the parts of an upload, in bytes.
+    /// Size of the chunks of an upload, in bytes (`chunksize` of Distribution). If unset, Distribution's
+    /// default applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk_size: Option<String>,
 }
 
-/// Alibaba's OSS.
+/// Alibaba Cloud OSS (driver `oss` of Distribution).
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Oss {
-    /// The id of the access key.
+    /// ID of the access key (`accesskeyid` of Distribution).
     #[serde(rename = "accessKeyID")]
     pub access_key_id: String,
-    /// The Secret with its secret, under secret.
+    /// Name of the Secret with the access key secret, in key `secret`.
     pub access_secret_ref: String,
-    /// The region.
+    /// Region of the bucket, such as `oss-cn-hangzhou`.
     #[schemars(regex(pattern = pattern::OSS_REGION))]
     pub region: String,
-    /// The bucket.
+    /// Name of the OSS bucket.
     pub bucket: String,
-    /// The endpoint, where it is not the region's.
+    /// Host of the endpoint without the bucket, which the operator puts in front (`endpoint` of
+    /// Distribution). If unset, the endpoint of the region is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// The directory in the bucket.
+    /// Directory in the bucket under which everything is stored (`rootdirectory` of Distribution). If unset,
+    /// the root of the bucket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_prefix: Option<String>,
-    /// Whether the endpoint inside Alibaba's network is used.
+    /// Use the endpoint inside Alibaba Cloud's network (`internal` of Distribution). Default: false.
     #[serde(default)]
     pub internal: bool,
-    /// Whether objects are encrypted.
+    /// Store objects with server-side encryption (`encrypt` of Distribution). Default: false.
     #[serde(default)]
     pub encrypt: bool,
-    /// Whether https is used.
+    /// Use https for the endpoint (`secure` of Distribution). Default: true.
     #[serde(default = "truth")]
     pub secure: bool,
-    /// The size of the parts of an upload, in bytes.
+    /// Size of the parts of an upload, in bytes; at least 5242880 (`chunksize` of Distribution). If unset,
+    /// Distribution's default applies.
     #[serde(rename = "chunksize", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 5_242_880))]
     pub chunk_size: Option<i64>,
 }
 
-/// A PersistentVolumeClaim, and the directory in it.
+/// PersistentVolumeClaim with an optional subdirectory.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Claim {
-    /// Its name.
+    /// Name of the PersistentVolumeClaim, which must exist in the namespace.
     pub claim_name: String,
-    /// Whether it is mounted for reading only.
+    /// Mount the volume read-only. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
-    /// The directory in it.
+    /// Subdirectory of the volume. If unset, the root of the volume. It is honoured for images and charts
+    /// only, and ignored for scan data exports and Trivy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
 }
 
 impl Claim {
-    /// As a volume of a pod.
+    /// Returns the claim as a volume source of a pod.
     pub fn source(&self) -> PersistentVolumeClaimVolumeSource {
         PersistentVolumeClaimVolumeSource { claim_name: self.claim_name.clone(), read_only: self.read_only }
     }
 }
 
-/// The PersistentVolumeClaim of the registry.
+/// PersistentVolumeClaim of the registry.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RegistryClaim {
-    /// Which one.
+    /// Name and subdirectory of the claim.
     #[serde(flatten)]
     pub claim: Claim,
-    /// How many files are read and written at the same time.
+    /// Maximum number of concurrent file operations; at least 25 (`maxthreads` of Distribution). Default:
+    /// 100.
     #[serde(rename = "maxthreads", default = "threads")]
     #[schemars(range(min = 25))]
     pub max_threads: i32,
@@ -265,26 +287,27 @@ pub(super) fn threads() -> i32 {
     100
 }
 
-/// Volumes.
+/// Existing PersistentVolumeClaims for images and charts (driver `filesystem` of Distribution).
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileSystem {
-    /// Charts; with the images if nothing is said.
+    /// PersistentVolumeClaim of the charts. If unset, charts are stored at the root of the images' claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chart_persistent_volume: Option<Claim>,
-    /// Images.
+    /// PersistentVolumeClaim of the images.
     pub registry_persistent_volume: RegistryClaim,
 }
 
-/// Whether downloads are redirected to the store.
+/// Redirect of downloads to the storage backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StorageRedirect {
-    /// Whether they are not.
+    /// Pass downloads through the registry instead of redirecting clients to the storage backend
+    /// (`redirect.disable` of Distribution). Default: false.
     pub disable: bool,
 }
 
-/// Where a Harbor stores images and charts: in exactly one place.
+/// Storage of images and charts. Exactly one backend is needed.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-kubernetes-validations" = [
@@ -298,48 +321,49 @@ pub struct StorageRedirect {
     },
 ]))]
 pub struct ImageChartStorage {
-    /// Whether downloads are redirected to the store.
+    /// Redirect of downloads to the storage backend. If unset, downloads are redirected where the backend
+    /// supports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect: Option<StorageRedirect>,
-    /// In volumes.
+    /// Store images and charts in existing PersistentVolumeClaims.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filesystem: Option<FileSystem>,
-    /// In S3.
+    /// Store images and charts in Amazon S3 or a compatible object store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub s3: Option<S3>,
-    /// In Swift.
+    /// Store images and charts in OpenStack Swift.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub swift: Option<Swift>,
-    /// In Azure.
+    /// Store images and charts in Azure Blob Storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub azure: Option<Azure>,
-    /// In Google Cloud Storage.
+    /// Store images and charts in Google Cloud Storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gcs: Option<Gcs>,
-    /// In OSS.
+    /// Store images and charts in Alibaba Cloud OSS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oss: Option<Oss>,
 }
 
-/// The store that a Harbor uses.
+/// Storage backend that a Harbor uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Store<'a> {
-    /// Volumes.
+    /// PersistentVolumeClaims that already exist.
     FileSystem(&'a FileSystem),
-    /// S3.
+    /// Amazon S3 or a compatible object store.
     S3(&'a S3),
-    /// Swift.
+    /// OpenStack Swift object storage.
     Swift(&'a Swift),
-    /// Azure.
+    /// Azure Blob Storage container.
     Azure(&'a Azure),
-    /// Google Cloud Storage.
+    /// Google Cloud Storage bucket.
     Gcs(&'a Gcs),
-    /// OSS.
+    /// Alibaba Cloud OSS bucket.
     Oss(&'a Oss),
 }
 
 impl Store<'_> {
-    /// Its name, for Core and for users.
+    /// Returns the name of the backend in Core's settings and in messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::FileSystem(_) => "filesystem",
@@ -353,7 +377,7 @@ impl Store<'_> {
 }
 
 impl ImageChartStorage {
-    /// All stores that are named. There should be one.
+    /// Returns all backends that are set; a valid spec has exactly one.
     pub fn stores(&self) -> Vec<Store<'_>> {
         let all = [
             self.s3.as_ref().map(Store::S3),
@@ -366,12 +390,12 @@ impl ImageChartStorage {
         all.into_iter().flatten().collect()
     }
 
-    /// The store that is used.
+    /// Returns the backend that is used.
     pub fn store(&self) -> Option<Store<'_>> {
         self.stores().into_iter().next()
     }
 
-    /// Whether downloads are redirected to the store.
+    /// Returns true if downloads are redirected to the backend.
     pub fn redirects(&self) -> bool {
         !self.redirect.as_ref().is_some_and(|redirect| redirect.disable)
     }

@@ -1,4 +1,4 @@
-//! Times as Go writes them: `90s`, `1h30m`, `1.5h`, `500ms`.
+//! Durations in the format of Go: `90s`, `1h30m`, `1.5h`, `500ms`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// Everything that Go's `time.ParseDuration` reads, and nothing else.
+/// Regular expression of exactly the strings that Go's `time.ParseDuration` accepts.
 const PATTERN: &str = r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$";
 
 const UNITS: [(&str, u128); 8] = [
@@ -21,23 +21,24 @@ const UNITS: [(&str, u128); 8] = [
     ("h", 3_600_000_000_000),
 ];
 
-/// A time as it was written. The API server has checked its form; [`get`](Self::get) says what it comes to.
+/// Duration in the format of Go, as written by the user. The API server has checked the format;
+/// [`get`](Self::get) parses it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct GoDuration(pub String);
 
-/// A text that is no time.
+/// Error for a string that is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no time of zero or more; write it as 90s, 1h30m or 500ms")]
 pub struct NotATime(pub String);
 
 impl GoDuration {
-    /// What it comes to. A time below zero is none: nothing here can wait for one.
+    /// Parses the duration. A negative duration is an error.
     pub fn get(&self) -> Result<Duration, NotATime> {
         self.nanoseconds().ok_or_else(|| NotATime(self.0.clone()))
     }
 
-    /// In whole seconds, as most of Harbor's settings take it.
+    /// Parses the duration and returns whole seconds, the unit of most Harbor settings.
     pub fn seconds(&self) -> Result<u64, NotATime> {
         self.get().map(|time| time.as_secs())
     }
@@ -69,14 +70,14 @@ impl GoDuration {
     }
 }
 
-/// `digits`, which may have a fraction, of `size` nanoseconds each.
+/// Returns `digits`, which may have a fraction, times `size` nanoseconds.
 fn scaled(digits: &str, size: u128) -> Option<u128> {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
         return None;
     }
     let whole: u128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    // Beyond a nanosecond of an hour, more digits say nothing.
+    // Further digits are below a nanosecond, even of hours.
     let fraction = &fraction[..fraction.len().min(16)];
     let part: u128 = if fraction.is_empty() { 0 } else { fraction.parse().ok()? };
     let scale = 10_u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
@@ -89,7 +90,7 @@ impl From<&str> for GoDuration {
     }
 }
 
-/// As Go writes it: `4h0m0s`, `1m30s`, `500ms`.
+/// Formats a duration like Go: `4h0m0s`, `1m30s`, `500ms`.
 impl From<Duration> for GoDuration {
     fn from(time: Duration) -> Self {
         let (seconds, nanoseconds) = (time.as_secs(), time.subsec_nanos());

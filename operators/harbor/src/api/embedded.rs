@@ -1,9 +1,9 @@
-//! Types of Kubernetes inside our specs, kept as they were written.
+//! Kubernetes types inside the Harbor specs, kept as written.
 //!
-//! Promises that nothing in them is lost, whatever the version of Kubernetes it was written for, and that an odd value in one
-//! does not make the whole object unreadable. Their schemas would be most of a definition's bytes (a volume has thirty kinds),
-//! so that the large ones are open: the API server keeps every field and checks none. What is wrong in them is said when the
-//! object is admitted, and when it is drawn.
+//! No field is lost, whatever version of Kubernetes the value was written for, and an unexpected value in one
+//! field does not make the whole object unreadable. Full schemas would make up most of a CRD's size (a volume
+//! has thirty variants), so the large types have an open schema: the API server keeps every field and
+//! validates none. Errors in them are reported by the admission webhook and by the controller.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,12 +19,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 use windlass_runtime::json::{Unfit, typed};
 
-/// A type of Kubernetes that a spec embeds.
+/// Kubernetes type that a spec embeds.
 pub trait Embed {
-    /// Its name, in errors.
+    /// Name of the type, for error messages.
     const NAME: &'static str;
 
-    /// What the API server checks of it: that it is an object, unless said otherwise.
+    /// Returns the schema that the API server validates: any object by default.
     fn schema() -> Schema {
         json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
     }
@@ -47,17 +47,17 @@ open! {
     ClaimTemplate = "PersistentVolumeClaim",
 }
 
-/// A [`Volume`] without its name, which we give it: [`Embedded::volume`].
+/// A [`Volume`] without a name; [`Embedded::volume`] adds the name.
 #[derive(Clone, Copy, Debug)]
 pub enum VolumeSource {}
 
-/// The template of a PersistentVolumeClaim, as MinIO's operator takes it.
+/// Template of a PersistentVolumeClaim, as the MinIO operator expects it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct ClaimTemplate {
-    /// Name, labels and annotations.
+    /// Name, labels and annotations of the claim.
     #[serde(default)]
     pub metadata: k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
-    /// What is claimed.
+    /// Spec of the claim.
     #[serde(default)]
     pub spec: PersistentVolumeClaimSpec,
 }
@@ -101,13 +101,13 @@ impl Embed for Toleration {
     }
 }
 
-/// A value of a type of Kubernetes, as it was written.
+/// Value of a Kubernetes type, kept as written.
 pub struct Embedded<T> {
     raw: Value,
     kind: PhantomData<fn() -> T>,
 }
 
-/// An embedded value that Kubernetes would not understand.
+/// Error for a value that does not fit its Kubernetes type.
 #[derive(Debug, thiserror::Error)]
 #[error("is no {kind}: {source}; write it as in a Pod")]
 pub struct NotEmbedded {
@@ -116,43 +116,43 @@ pub struct NotEmbedded {
 }
 
 impl<T> Embedded<T> {
-    /// As it was written.
+    /// Returns the JSON as written.
     pub fn raw(&self) -> &Value {
         &self.raw
     }
 }
 
 impl<T: Embed + DeserializeOwned> Embedded<T> {
-    /// As its type. Quantities that were written as numbers are understood.
+    /// Parses the value. Quantities written as numbers are accepted.
     pub fn typed(&self) -> Result<T, NotEmbedded> {
         read(self.raw.clone(), T::NAME)
     }
 }
 
 impl Embedded<VolumeSource> {
-    /// Of something that a pod can have as a volume, without the name: `{"emptyDir": {}}`.
+    /// Wraps a volume source without a name, such as `{"emptyDir": {}}`.
     pub fn new(raw: Value) -> Self {
         Self { raw, kind: PhantomData }
     }
 
-    /// An empty directory of this size.
+    /// Returns an `emptyDir` with a size limit.
     pub fn empty_dir(size_limit: &str) -> Self {
         Self::new(json!({"emptyDir": {"sizeLimit": size_limit}}))
     }
 
-    /// A claim.
+    /// Returns a volume source for a PersistentVolumeClaim.
     pub fn claim(claim: &PersistentVolumeClaimVolumeSource) -> Self {
         Self::new(json!({"persistentVolumeClaim": claim}))
     }
 
-    /// As the volume of a pod, under this name.
+    /// Parses the value as a pod volume with the given name.
     pub fn volume(&self, name: impl Into<String>) -> Result<Volume, NotEmbedded> {
         let mut volume: Volume = read(self.raw.clone(), VolumeSource::NAME)?;
         volume.name = name.into();
         Ok(volume)
     }
 
-    /// The name of the claim, where it is one.
+    /// Returns the name of the PersistentVolumeClaim, if the volume source is one.
     pub fn claim_name(&self) -> Option<&str> {
         self.raw.get("persistentVolumeClaim")?.get("claimName")?.as_str()
     }
@@ -165,12 +165,13 @@ fn read<T: DeserializeOwned>(mut raw: Value, kind: &'static str) -> Result<T, No
 
 impl<T: Serialize> From<T> for Embedded<T> {
     fn from(value: T) -> Self {
-        // Types of Kubernetes have no maps whose keys are not strings: they can always be written.
+        // Kubernetes types have no maps with non-string keys, so serialization cannot fail.
         Self { raw: serde_json::to_value(value).unwrap_or_default(), kind: PhantomData }
     }
 }
 
-/// Pods take `cpu: 1` and `cpu: "1"`; definitions keep the difference, and the typed quantity is a string.
+/// Turns numeric quantities into strings. Pods accept `cpu: 1` and `cpu: "1"`, CRDs keep the difference, and
+/// the typed quantity is a string.
 fn quantities_as_text(value: &mut Value) {
     let text = |value: &mut Value| {
         if let Value::Number(number) = value {
@@ -194,7 +195,7 @@ fn quantities_as_text(value: &mut Value) {
     }
 }
 
-// By hand, because what is embedded need be none of these itself.
+// Implemented by hand: derives would require the traits of the embedded type.
 impl<T> Clone for Embedded<T> {
     fn clone(&self) -> Self {
         Self { raw: self.raw.clone(), kind: PhantomData }

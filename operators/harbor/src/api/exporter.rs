@@ -1,4 +1,4 @@
-//! The exporter: what Harbor as a whole does, for Prometheus.
+//! Exporter: Prometheus metrics of Harbor as a whole.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use super::postgres::CoreDatabase;
 use super::redis::RedisPool;
 use super::status::ComponentStatus;
 
-/// What the exporter should be.
+/// Desired state of the exporter, which serves Prometheus metrics of Harbor as a whole.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "goharbor.io",
@@ -22,51 +22,51 @@ use super::status::ComponentStatus;
     plural = "exporters",
     namespaced,
     category = "goharbor",
-    doc = "Exporter says what Harbor as a whole does, for Prometheus.",
+    doc = "Exporter serves Prometheus metrics of Harbor as a whole.",
     derive = "PartialEq",
     status = "ComponentStatus"
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ExporterSpec {
-    /// How its pods are run.
+    /// Pod settings of the exporter.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// The path under which metrics are read.
+    /// HTTP path of the metrics (`HARBOR_EXPORTER_METRICS_PATH` of Harbor). Default: `/metrics`.
     #[serde(default = "metrics_path")]
     #[schemars(regex(pattern = pattern::PATH))]
     pub path: String,
-    /// The port on which they are read.
+    /// Port of the metrics, plain HTTP (`HARBOR_EXPORTER_PORT` of Harbor). Default: 8001.
     #[serde(default = "metrics_port")]
     #[schemars(range(min = 1))]
     pub port: i32,
-    /// How long it keeps what it has read.
+    /// Cache of collected metrics. If unset, the defaults of the fields apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<ExporterCache>,
-    /// Core.
+    /// Address of Core inside the cluster.
     pub core: ExporterCore,
-    /// Core's database.
+    /// PostgreSQL connection of Core's database.
     pub database: CoreDatabase,
-    /// The job service.
+    /// Job queue of JobService. If unset, the exporter has no metrics of the queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobservice: Option<ExporterJobService>,
-    /// What it logs.
+    /// Log settings of the exporter. If unset, the level is `info`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<ExporterLog>,
-    /// The addresses on which it listens.
+    /// IP families to listen on. The values are validated, but have no effect on the exporter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
-    /// The certificate by which it knows Core.
+    /// Certificate with which the exporter verifies Core. If unset, no internal certificate is mounted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
 }
 
 impl ExporterSpec {
-    /// How Core is reached.
+    /// Returns the scheme under which Core is reached.
     pub fn served(&self) -> Served {
         Served::with(self.tls.as_ref())
     }
 
-    /// What it logs.
+    /// Returns the log level, with the default applied.
     pub fn log_level(&self) -> ExporterLogLevel {
         self.log.as_ref().map_or(ExporterLogLevel::Info, |log| log.level)
     }
@@ -80,13 +80,15 @@ pub(super) fn metrics_port() -> i32 {
     8001
 }
 
-/// How long the exporter keeps what it has read.
+/// Cache of collected metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExporterCache {
-    /// How long it is true.
+    /// Time for which collected metrics are cached, as a Go duration in whole seconds
+    /// (`HARBOR_EXPORTER_CACHE_TIME` of Harbor). Default: `30s`.
     pub duration: GoDuration,
-    /// How often what is no longer true is dropped.
+    /// Interval at which expired cache entries are removed, as a Go duration in whole seconds
+    /// (`HARBOR_EXPORTER_CACHE_CLEAN_INTERVAL` of Harbor). Default: `4h`.
     pub clean_interval: GoDuration,
 }
 
@@ -96,29 +98,31 @@ impl Default for ExporterCache {
     }
 }
 
-/// Core, as the exporter sees it.
+/// Core as called by the exporter.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExporterCore {
-    /// Its URL.
+    /// URL of Core inside the cluster. Default port: 443 for https, 80 for http.
     #[schemars(regex(pattern = pattern::URL))]
     pub url: String,
 }
 
-/// The job service, as the exporter sees it.
+/// Job queue of JobService as read by the exporter.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExporterJobService {
-    /// Its queue's Redis; the namespace must be the job service's.
+    /// Redis connection of the job queue. `namespace` must equal that of JobService, otherwise no jobs are
+    /// found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redis_pool: Option<RedisPool>,
 }
 
-/// What the exporter logs.
+/// Log settings of the exporter.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExporterLog {
-    /// From this level on.
+    /// Lowest level of log entries that the exporter writes: `debug`, `info`, `warning`, `error` or `panic`
+    /// (`LOG_LEVEL` of Harbor). Default: `info`.
     #[serde(default)]
     pub level: ExporterLogLevel,
 }

@@ -1,4 +1,4 @@
-//! Harbor: all components, wired together.
+//! Harbor: all components of a Harbor, configured to work together.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -21,105 +21,111 @@ use super::redis::RedisHost;
 use super::status::ComponentStatus;
 
 choice! {
-    /// What becomes of data when its owner is deleted.
+    /// Handling of data when its owner is deleted.
     #[derive(Default)]
     DeletionPolicy {
-        /// Volumes, databases and the keys without which they are worthless stay:
+        /// Keeps volumes, databases, and the keys without which their content is unreadable.
         #[default]
         Retain = "Retain",
-        /// They go too:
+        /// Deletes them together with the owner.
         Delete = "Delete",
     }
 }
 
-/// What a Harbor should be, however its database, cache and storage come about.
+/// Settings of a Harbor that do not depend on its database, cache and storage.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HarborCommon {
-    /// The URL under which users reach it.
+    /// External URL under which users reach Harbor, such as `https://harbor.example.com` (`external_url` of
+    /// Harbor).
     #[serde(rename = "externalURL")]
     #[schemars(regex(pattern = pattern::EXTERNAL_URL))]
     pub external_url: String,
-    /// The Secret with the administrator's first password, under secret.
+    /// Name of the Secret with the initial password of the Harbor user `admin`, in key `secret`
+    /// (`harbor_admin_password` of Harbor). It has no effect after the first start.
     #[schemars(regex(pattern = pattern::NAME))]
     pub harbor_admin_password_ref: String,
-    /// How much is logged.
+    /// Log level of all components: `debug`, `info`, `warning`, `error` or `fatal`. Default: `info`.
     #[serde(default)]
     pub log_level: LogLevel,
-    /// How pods of the registry and the job service are replaced: RollingUpdate or Recreate.
+    /// Update strategy of the registry and JobService: `RollingUpdate` or `Recreate`. Default:
+    /// `RollingUpdate`. `Recreate` is always used while a volume can be mounted by a single node only.
     #[serde(default = "rolling")]
     pub update_strategy_type: String,
-    /// The version of Harbor.
+    /// Version of Harbor, such as `2.15.2`. Changing it upgrades Harbor; downgrades are rejected.
     #[schemars(regex(pattern = pattern::VERSION))]
     pub version: String,
-    /// How it is reached.
+    /// Exposure of Harbor to users.
     pub expose: Expose,
-    /// TLS between the components.
+    /// TLS between the components. If unset, they use plain HTTP.
     #[serde(rename = "internalTLS", skip_serializing_if = "Option::is_none")]
     pub internal_tls: Option<InternalTls>,
-    /// Where images of components come from.
+    /// Registry, tag suffix and pull settings of all images. If unset, the operator's settings apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_source: Option<ImageSource>,
-    /// The components' way into the world.
+    /// HTTP proxy for outbound connections of the components. If unset, they connect directly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<HarborProxy>,
-    /// The addresses on which components listen.
+    /// IP families on which the portal and the nginx of `expose.core.service` listen. If unset, IPv4 and
+    /// IPv6.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
-    /// Traces.
+    /// Distributed tracing of Core, JobService and the registry controller. If unset, no traces are sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
-    /// The API.
+    /// Settings of Core, the Harbor API server. If unset, it is deployed with defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub core: Option<HarborCore>,
-    /// What takes long.
+    /// Settings of JobService, which runs background jobs. If unset, it is deployed with defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobservice: Option<HarborJobService>,
-    /// The registry.
+    /// Settings of the registry, which stores images. If unset, it is deployed with defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registry: Option<HarborRegistry>,
-    /// The registry's controller.
+    /// Settings of the registry controller, a second container in the registry's pods. If unset, it is
+    /// deployed with defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registryctl: Option<HarborComponent>,
-    /// The pages that users see; without it there are none.
+    /// Settings of the portal, the Harbor web interface. If unset, the portal is not deployed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub portal: Option<HarborComponent>,
-    /// Helm charts, up to Harbor 2.7; without it there are none.
+    /// Settings of ChartMuseum, the Helm chart repository up to Harbor 2.7. If unset, it is not deployed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chartmuseum: Option<HarborChartMuseum>,
-    /// Metrics of Harbor as a whole; without it there are none.
+    /// Settings of the exporter of Prometheus metrics. If unset, it is not deployed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exporter: Option<HarborExporter>,
-    /// Signatures, up to Harbor 2.8; without it there are none.
+    /// Settings of Notary (content trust), up to Harbor 2.8. If unset, it is not deployed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notary: Option<HarborNotary>,
-    /// Scans; without it there are none.
+    /// Settings of Trivy, the vulnerability scanner. If unset, it is not deployed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trivy: Option<HarborTrivy>,
-    /// What becomes of data when this is deleted: it stays if nothing is said.
+    /// Handling of data when this object is deleted. `Retain` keeps volumes, databases, and the keys without
+    /// which their content is unreadable; `Delete` deletes them. Default: `Retain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_policy: Option<DeletionPolicy>,
 }
 
 impl HarborCommon {
-    /// Whether components speak TLS with each other.
+    /// Returns true if components use TLS between each other.
     pub fn has_internal_tls(&self) -> bool {
         self.internal_tls.as_ref().is_some_and(|tls| tls.enabled)
     }
 
-    /// What becomes of data when the owner is deleted.
+    /// Returns the deletion policy, with the default applied.
     pub fn deletion_policy(&self) -> DeletionPolicy {
         self.deletion_policy.unwrap_or_default()
     }
 
-    /// The proxy of a component; `None` where it has none.
+    /// Returns the proxy of a component, or `None` if the component uses none.
     pub fn proxy_of(&self, component: &str) -> Option<&Proxy> {
         let proxy = self.proxy.as_ref()?;
         proxy.components.iter().any(|named| named == component).then_some(&proxy.proxy)
     }
 }
 
-/// What a Harbor should be, with its database, cache and storage.
+/// Desired state of a Harbor with an external database, cache and storage.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "goharbor.io",
@@ -129,24 +135,26 @@ impl HarborCommon {
     namespaced,
     shortname = "h",
     category = "goharbor",
-    doc = "Harbor is a registry of images, with an external database, cache and storage.",
+    doc = "Harbor is a container registry with an external database, cache and storage.",
     derive = "PartialEq",
     status = "ComponentStatus"
 )]
 #[serde(rename_all = "camelCase")]
 pub struct HarborSpec {
-    /// What is the same for every Harbor.
+    /// Settings that do not depend on database, cache and storage.
     #[serde(flatten)]
     pub common: HarborCommon,
-    /// Its databases. One of the older version may lack them, and is refused when it is next changed.
+    /// PostgreSQL server with the databases of Harbor. A `v1alpha3` object may lack it and is rejected at its
+    /// next change.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(required)]
     pub database: Option<HarborDatabase>,
-    /// Its Redis.
+    /// Redis server of all components. Database numbers: Core 0, registry 1, JobService 2, ChartMuseum 3,
+    /// Trivy 5.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(required)]
     pub redis: Option<RedisHost>,
-    /// Where images and charts are.
+    /// Storage of images and charts. Exactly one backend is needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(required)]
     pub image_chart_storage: Option<ImageChartStorage>,
@@ -156,18 +164,20 @@ pub struct HarborSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InternalTls {
-    /// Whether there is any.
+    /// Use TLS between the components, with certificates that the operator issues (`internal_tls.enabled` of
+    /// Harbor). Default: false.
     pub enabled: bool,
 }
 
-/// The components' way into the world.
+/// HTTP proxy for outbound connections, and the components that use it.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HarborProxy {
-    /// The proxy.
+    /// URLs of the proxy and its exceptions.
     #[serde(flatten)]
     pub proxy: Proxy,
-    /// Which components use it.
+    /// Components that use the proxy: `core`, `jobservice`, `registry`, `trivy`. Default: `core`,
+    /// `jobservice` and `trivy`.
     #[serde(default = "components_with_proxy")]
     pub components: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! What a Harbor says of each of its components.
+//! Settings of each component in the spec of a Harbor.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,34 +12,37 @@ use super::pattern;
 use super::postgres::{idle_connections, open_connections};
 use super::registry::RegistryMiddleware;
 
-/// A component of which nothing but its pods can be said.
+/// Component with pod settings only.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct HarborComponent {
-    /// How its pods are run.
+    /// Pod settings of the component.
     #[serde(flatten)]
     pub component: ComponentSpec,
 }
 
-/// Core, in a Harbor.
+/// Settings of Core in a Harbor.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HarborCore {
-    /// How its pods are run.
+    /// Pod settings of Core.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// Secrets with more certificate authorities to trust, under ca.crt.
+    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub certificate_refs: Vec<String>,
-    /// How many connections to the database are kept when idle.
+    /// Maximum number of idle database connections per pod (`database.max_idle_conns` of Harbor). Default:
+    /// 50.
     #[schemars(range(min = 0))]
     pub max_idle_connections: i32,
-    /// How many connections to the database there may be; 0 is no limit.
+    /// Maximum number of open database connections per pod; 0 means no limit (`database.max_open_conns` of
+    /// Harbor). Default: 1000.
     #[schemars(range(min = 0))]
     pub max_open_connections: i32,
-    /// Its metrics.
+    /// Prometheus metrics of Core. If unset, Core serves no metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Metrics>,
-    /// Who issues the certificate of the key that signs tokens, of cert-manager; the operator itself if nothing is said.
+    /// cert-manager issuer of the certificate whose key signs bearer tokens. If unset, the operator generates
+    /// the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_issuer: Option<IssuerRef>,
 }
@@ -57,49 +60,50 @@ impl Default for HarborCore {
     }
 }
 
-/// An issuer of cert-manager.
+/// Reference to a cert-manager issuer.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IssuerRef {
-    /// Its group; cert-manager.io if nothing is said.
+    /// API group of the issuer. Default: `cert-manager.io`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// Its kind; Issuer if nothing is said.
+    /// Kind of the issuer, such as `Issuer` or `ClusterIssuer`. Default: `Issuer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Its name.
+    /// Name of the issuer object.
     pub name: String,
 }
 
 impl IssuerRef {
-    /// Its group.
+    /// Returns the API group, with the default applied.
     pub fn group(&self) -> &str {
         self.group.as_deref().unwrap_or("cert-manager.io")
     }
 
-    /// Its kind.
+    /// Returns the kind, with the default applied.
     pub fn kind(&self) -> &str {
         self.kind.as_deref().unwrap_or("Issuer")
     }
 }
 
-/// The job service, in a Harbor.
+/// Settings of JobService in a Harbor.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HarborJobService {
-    /// How its pods are run.
+    /// Pod settings of JobService.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// Secrets with more certificate authorities to trust, under ca.crt.
+    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub certificate_refs: Vec<String>,
-    /// How many jobs run at the same time, in each pod.
+    /// Number of jobs that run concurrently in each pod (`jobservice.max_job_workers` of Harbor). Default:
+    /// 10.
     #[schemars(range(min = 1))]
     pub worker_count: i32,
-    /// Its metrics.
+    /// Prometheus metrics of JobService. If unset, JobService serves no metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Metrics>,
-    /// Where it puts files.
+    /// Volumes of JobService. If unset, there is no volume for scan data exports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage: Option<HarborJobServiceStorage>,
 }
@@ -116,32 +120,32 @@ impl Default for HarborJobService {
     }
 }
 
-/// Where the job service puts files.
+/// Volumes of JobService's pods.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HarborJobServiceStorage {
-    /// What users export of scans.
+    /// PersistentVolumeClaim for scan reports that users export. If unset, there is no volume for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scan_data_exports_persistent_volume: Option<Claim>,
 }
 
-/// The registry, in a Harbor.
+/// Settings of the registry in a Harbor.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HarborRegistry {
-    /// How its pods are run.
+    /// Pod settings of the registry.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// Secrets with more certificate authorities to trust, under ca.crt.
+    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub certificate_refs: Vec<String>,
-    /// Whether it calls itself by the path alone.
+    /// Return relative URLs in `Location` headers (`relativeurls` of Distribution). Default: true.
     #[serde(rename = "relativeURLs")]
     pub relative_urls: bool,
-    /// Its metrics.
+    /// Prometheus metrics of the registry. If unset, the registry serves no metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Metrics>,
-    /// What is put in front of the storage.
+    /// Middleware around the storage driver, such as `cloudfront` (`middleware.storage` of Distribution).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub storage_middlewares: Vec<RegistryMiddleware>,
 }
@@ -158,34 +162,35 @@ impl Default for HarborRegistry {
     }
 }
 
-/// ChartMuseum, in a Harbor.
+/// Settings of ChartMuseum in a Harbor.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HarborChartMuseum {
-    /// How its pods are run.
+    /// Pod settings of ChartMuseum.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// Secrets with more certificate authorities to trust, under ca.crt.
+    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub certificate_refs: Vec<String>,
-    /// Whether charts are listed with whole URLs.
+    /// List charts with absolute URLs under `externalURL` (`chart.absolute_url` of Harbor). Default: false,
+    /// which lists relative paths.
     pub absolute_url: bool,
 }
 
-/// The exporter, in a Harbor.
+/// Settings of the exporter in a Harbor.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HarborExporter {
-    /// How its pods are run.
+    /// Pod settings of the exporter.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// The path under which metrics are read.
+    /// HTTP path of the metrics (`HARBOR_EXPORTER_METRICS_PATH` of Harbor). Default: `/metrics`.
     #[schemars(regex(pattern = pattern::PATH))]
     pub path: String,
-    /// The port on which they are read.
+    /// Port of the metrics, plain HTTP (`HARBOR_EXPORTER_PORT` of Harbor). Default: 8001.
     #[schemars(range(min = 1))]
     pub port: i32,
-    /// How long it keeps what it has read.
+    /// Cache of collected metrics. If unset, the defaults of the fields apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<ExporterCache>,
 }
@@ -196,16 +201,16 @@ impl Default for HarborExporter {
     }
 }
 
-/// Notary, in a Harbor.
+/// Settings of Notary in a Harbor.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HarborNotary {
-    /// Whether databases are brought up to date when it starts.
+    /// Migrate the database schemas when Notary starts. Default: true.
     pub migration_enabled: bool,
-    /// The server.
+    /// Settings of the Notary server. If unset, it is deployed with defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<HarborComponent>,
-    /// The signer.
+    /// Settings of the Notary signer. If unset, it is deployed with defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signer: Option<HarborComponent>,
 }
@@ -216,37 +221,40 @@ impl Default for HarborNotary {
     }
 }
 
-/// Trivy, in a Harbor.
+/// Settings of Trivy in a Harbor.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HarborTrivy {
-    /// How its pods are run.
+    /// Pod settings of Trivy.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// Secrets with more certificate authorities to trust, under ca.crt.
+    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub certificate_refs: Vec<String>,
-    /// The Secret with a token of GitHub, under github-token.
+    /// Name of the Secret with a GitHub token for downloading the vulnerability database, in key
+    /// `github-token` (`trivy.github_token` of Harbor). If unset, the operator's setting `github-token`
+    /// applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub github_token_ref: Option<String>,
-    /// Whether nothing is asked of the world while scanning.
+    /// Scan without network requests for package metadata (`trivy.offline_scan` of Harbor). Default: false.
     #[serde(default)]
     pub offline_scan: bool,
-    /// Whether it does not learn of new holes.
+    /// Skip updates of the vulnerability database (`trivy.skip_update` of Harbor). Default: false.
     #[serde(default)]
     pub skip_update: bool,
-    /// Where it keeps what it knows.
+    /// Volumes of the vulnerability database and the reports.
     pub storage: HarborTrivyStorage,
 }
 
-/// Where Trivy keeps what it knows; in the pod if nothing is said.
+/// Volumes of Trivy. A volume that is not set is an `emptyDir` with a size limit of 1Gi.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HarborTrivyStorage {
-    /// Its database of holes.
+    /// PersistentVolumeClaim of the vulnerability database. If unset, an `emptyDir` with a size limit of 1Gi
+    /// is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_persistent_volume: Option<Claim>,
-    /// What it found.
+    /// PersistentVolumeClaim of the scan reports. If unset, an `emptyDir` with a size limit of 1Gi is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reports_persistent_volume: Option<Claim>,
 }

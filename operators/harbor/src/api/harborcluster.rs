@@ -1,4 +1,4 @@
-//! HarborCluster: a Harbor, and what it needs.
+//! HarborCluster: a Harbor together with its database, cache and storage.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ use super::postgres::HarborDatabase;
 use super::redis::RedisHost;
 use super::status::HarborClusterStatus;
 
-/// What a HarborCluster should be.
+/// Desired state of a HarborCluster: a Harbor with its database, cache and storage.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "goharbor.io",
@@ -22,42 +22,42 @@ use super::status::HarborClusterStatus;
     kind = "HarborCluster",
     plural = "harborclusters",
     namespaced,
-    doc = "HarborCluster is a Harbor with its database, cache and storage: external ones, those of other operators, or built in.",
+    doc = "HarborCluster is a Harbor with its database, cache and storage: external, run by other operators, or built in.",
     derive = "PartialEq",
     status = "HarborClusterStatus"
 )]
 #[serde(rename_all = "camelCase")]
 pub struct HarborClusterSpec {
-    /// What is the same for every Harbor.
+    /// Settings that do not depend on database, cache and storage.
     #[serde(flatten)]
     pub common: HarborCommon,
-    /// Its cache. One of the older version may lack it, and is refused when it is next changed.
+    /// Redis cache of Harbor. A `v1alpha3` object may lack it and is rejected at its next change.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(required)]
     pub cache: Option<Cache>,
-    /// Its database.
+    /// PostgreSQL database of Harbor. A `v1alpha3` object may lack it and is rejected at its next change.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(required)]
     pub database: Option<ClusterDatabase>,
-    /// Where images and charts are.
+    /// Storage of images and charts. A `v1alpha3` object may lack it and is rejected at its next change.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(required)]
     pub storage: Option<ClusterStorage>,
 }
 
 choice! {
-    /// Whose cache.
+    /// Backend of the cache.
     CacheKind {
-        /// An external Redis:
+        /// An external Redis server or Sentinels.
         Redis = "Redis",
-        /// One of the Redis operator:
+        /// A RedisFailover, run by the Redis operator of Spotahome.
         RedisFailover = "RedisFailover",
-        /// One that we run ourselves:
+        /// A single Redis or Valkey server that this operator runs.
         BuiltIn = "BuiltIn",
     }
 }
 
-/// The cache. Only what belongs to the kind counts; the rest is kept, and does nothing.
+/// Redis cache of a HarborCluster. Settings of other kinds than the selected one are kept and have no effect.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
@@ -71,40 +71,42 @@ choice! {
     },
 ]))]
 pub struct Cache {
-    /// Whose.
+    /// Backend of the cache: `Redis`, `RedisFailover` or `BuiltIn`. Changing it needs the annotation
+    /// `harbor.windlass.dev/data-moved`.
     pub kind: CacheKind,
-    /// Which.
+    /// Settings of the selected backend.
     pub spec: CacheSpec,
 }
 
-/// Which cache.
+/// Settings of the cache backends.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CacheSpec {
-    /// For kind Redis: where it is.
+    /// External Redis. Required for kind `Redis`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redis: Option<RedisHost>,
-    /// For kind RedisFailover: what is asked of the Redis operator.
+    /// RedisFailover of the Redis operator. Required for kind `RedisFailover`; `{}` takes all defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redis_failover: Option<RedisFailover>,
-    /// For kind BuiltIn: how it is run.
+    /// Redis server that this operator runs, for kind `BuiltIn`. If unset, the defaults of the fields apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub built_in: Option<BuiltInCache>,
 }
 
 choice! {
-    /// Whose database.
+    /// Backend of the database.
     DatabaseKind {
-        /// An external PostgreSQL:
+        /// An external PostgreSQL server.
         PostgreSql = "PostgreSQL",
-        /// One of Zalando's operator; the name is as it is:
+        /// A PostgreSQL cluster run by Zalando's operator; the misspelt value is kept for compatibility.
         Zalando = "Zlando/PostgreSQL",
-        /// One that we run ourselves:
+        /// A single PostgreSQL server that this operator runs.
         BuiltIn = "BuiltIn",
     }
 }
 
-/// The database. Only what belongs to the kind counts; the rest is kept, and does nothing.
+/// PostgreSQL database of a HarborCluster. Settings of other kinds than the selected one are kept and have no
+/// effect.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
@@ -118,51 +120,54 @@ choice! {
     },
 ]))]
 pub struct ClusterDatabase {
-    /// Whose.
+    /// Backend of the database: `PostgreSQL`, `Zlando/PostgreSQL` or `BuiltIn`. Changing it needs the
+    /// annotation `harbor.windlass.dev/data-moved`.
     pub kind: DatabaseKind,
-    /// Which.
+    /// Settings of the selected backend.
     pub spec: DatabaseSpec,
 }
 
-/// Which database.
+/// Settings of the database backends.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DatabaseSpec {
-    /// For kind PostgreSQL: where it is.
+    /// External PostgreSQL. Required for kind `PostgreSQL`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub postgresql: Option<HarborDatabase>,
-    /// For kind Zlando/PostgreSQL: what is asked of Zalando's operator. The name is as it is.
+    /// PostgreSQL of Zalando's operator. Required for kind `Zlando/PostgreSQL`; `{}` takes all defaults. The
+    /// misspelt field name is kept for compatibility.
     #[serde(rename = "zlandoPostgreSql", skip_serializing_if = "Option::is_none")]
     pub zalando: Option<ZalandoPostgres>,
-    /// For kind BuiltIn: how it is run.
+    /// PostgreSQL server that this operator runs, for kind `BuiltIn`. If unset, the defaults of the fields
+    /// apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub built_in: Option<BuiltInDatabase>,
 }
 
 choice! {
-    /// Whose storage.
+    /// Backend of the storage.
     StorageKind {
-        /// One of MinIO's operator:
+        /// A MinIO tenant, run by the MinIO operator.
         MinIo = "MinIO",
-        /// S3:
+        /// Amazon S3 or a compatible object store.
         S3 = "S3",
-        /// Swift:
+        /// OpenStack Swift object storage.
         Swift = "Swift",
-        /// Volumes that are there:
+        /// PersistentVolumeClaims that already exist.
         FileSystem = "FileSystem",
-        /// Azure:
+        /// Azure Blob Storage container.
         Azure = "Azure",
-        /// Google Cloud Storage:
+        /// Google Cloud Storage bucket.
         Gcs = "Gcs",
-        /// OSS:
+        /// Alibaba Cloud OSS bucket.
         Oss = "Oss",
-        /// A volume that we claim ourselves:
+        /// A PersistentVolumeClaim that this operator creates.
         BuiltIn = "BuiltIn",
     }
 }
 
 impl StorageKind {
-    /// The field of `storage.spec` that belongs to it.
+    /// Returns the field of `storage.spec` that belongs to this kind.
     pub const fn field(self) -> &'static str {
         match self {
             Self::MinIo => "minIO",
@@ -177,7 +182,7 @@ impl StorageKind {
     }
 }
 
-/// Where images and charts are. Only what belongs to the kind counts; the rest is kept, and does nothing.
+/// Storage of images and charts. Settings of other kinds than the selected one are kept and have no effect.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
@@ -195,47 +200,50 @@ impl StorageKind {
     },
 ]))]
 pub struct ClusterStorage {
-    /// Whose.
+    /// Backend of the storage: `MinIO`, `S3`, `Swift`, `FileSystem`, `Azure`, `Gcs`, `Oss` or `BuiltIn`.
+    /// Changing it needs the annotation `harbor.windlass.dev/data-moved`.
     pub kind: StorageKind,
-    /// Which.
+    /// Settings of the selected backend.
     pub spec: StorageSpec,
 }
 
-/// Which storage.
+/// Settings of the storage backends.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StorageSpec {
-    /// For kind MinIO: what is asked of its operator.
+    /// Tenant of the MinIO operator. Required for kind `MinIO`.
     #[serde(rename = "minIO", skip_serializing_if = "Option::is_none")]
     pub minio: Option<MinIo>,
-    /// For kind S3.
+    /// Amazon S3 or a compatible object store. Required for kind `S3`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub s3: Option<S3>,
-    /// For kind Swift.
+    /// OpenStack Swift object storage. Required for kind `Swift`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub swift: Option<Swift>,
-    /// For kind FileSystem.
+    /// Existing PersistentVolumeClaims. Required for kind `FileSystem`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_system: Option<FileSystem>,
-    /// For kind Azure.
+    /// Azure Blob Storage. Required for kind `Azure`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub azure: Option<Azure>,
-    /// For kind Gcs.
+    /// Google Cloud Storage. Required for kind `Gcs`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gcs: Option<Gcs>,
-    /// For kind Oss.
+    /// Alibaba Cloud OSS. Required for kind `Oss`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oss: Option<Oss>,
-    /// For kind BuiltIn: the volume that is claimed.
+    /// PersistentVolumeClaim that this operator creates, for kind `BuiltIn`. If unset, the defaults of the
+    /// fields apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub built_in: Option<BuiltInStorage>,
-    /// Whether downloads are redirected to the storage.
+    /// Redirect downloads to the storage instead of passing them through the registry. It takes precedence
+    /// over `minIO.redirect`. If both are unset, downloads from MinIO are not redirected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect: Option<ClusterRedirect>,
 }
 
 impl StorageSpec {
-    /// Whether downloads are redirected, and how the storage is reached then. What MinIO says counts if nothing else is said.
+    /// Returns the effective redirect settings: those of the storage, otherwise those of MinIO.
     pub fn redirect(&self) -> Option<&ClusterRedirect> {
         self.redirect.as_ref().or_else(|| self.minio.as_ref()?.redirect.as_ref())
     }

@@ -1,4 +1,4 @@
-//! The database, cache and storage that a HarborCluster has run: by other operators, or by ours.
+//! Database, cache and storage that a HarborCluster lets other operators run, or that this operator runs.
 
 use k8s_openapi::api::core::v1::ResourceRequirements;
 use schemars::JsonSchema;
@@ -17,114 +17,118 @@ fn truth() -> bool {
     true
 }
 
-/// What is asked of the Redis operator.
+/// RedisFailover of the Redis operator of Spotahome.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RedisFailover {
-    /// The image.
+    /// Image of the Redis servers and Sentinels.
     #[serde(flatten)]
     pub image: ImageSpec,
-    /// Read by nobody, kept as it is.
+    /// Ignored, and kept for compatibility.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operator_version: Option<String>,
-    /// The Sentinels.
+    /// Settings of the Sentinels. If unset, there are 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sentinel: Option<RedisSentinel>,
-    /// The servers.
+    /// Settings of the Redis servers. If unset, there are 3, with volumes of 1Gi.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<RedisServer>,
 }
 
-/// The Sentinels.
+/// Settings of the Sentinels of a RedisFailover.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RedisSentinel {
-    /// How many.
+    /// Number of Sentinels. Default: 1.
     #[serde(default = "one")]
     pub replicas: i64,
 }
 
-/// The servers.
+/// Settings of the Redis servers of a RedisFailover.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RedisServer {
-    /// How many.
+    /// Number of Redis servers. Default: 1.
     #[serde(default = "one")]
     pub replicas: i64,
-    /// The ServiceAccount under which they run.
+    /// Name of the ServiceAccount of the servers and Sentinels. If unset, the Redis operator decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
-    /// The size of the volume of each.
+    /// Size of the volume of each server, as a Kubernetes quantity. Default: 1Gi.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage: Option<String>,
-    /// The class of the volume.
+    /// Name of the StorageClass of the volumes. If unset, the default StorageClass of the cluster applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_class_name: Option<String>,
-    /// CPU and memory.
+    /// CPU and memory requests and limits of the servers and Sentinels, as in a Pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Embedded<ResourceRequirements>>,
 }
 
-/// What is asked of Zalando's operator.
+/// PostgreSQL cluster of Zalando's operator.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ZalandoPostgres {
-    /// The image.
+    /// Image of the PostgreSQL servers.
     #[serde(flatten)]
     pub image: ImageSpec,
-    /// Read by nobody, kept as it is.
+    /// Ignored, and kept for compatibility.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operator_version: Option<String>,
-    /// How many servers.
+    /// Number of PostgreSQL servers (`numberOfInstances` of Zalando's operator). Default: 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i64>,
-    /// The size of the volume of each.
+    /// Size of the volume of each server, as a Kubernetes quantity. Default: 1Gi.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage: Option<String>,
-    /// The class of the volume.
+    /// Name of the StorageClass of the volumes. If unset, the default StorageClass of the cluster applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_class_name: Option<String>,
-    /// CPU and memory.
+    /// CPU and memory requests and limits of the servers, as in a Pod. If unset, Zalando's operator decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Embedded<ResourceRequirements>>,
-    /// Read by nobody, kept as it is.
+    /// Ignored, and kept for compatibility.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connect_timeout: Option<i64>,
-    /// Read by nobody, kept as it is.
+    /// Ignored, and kept for compatibility.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ssl_config: Option<String>,
 }
 
-/// What is asked of MinIO's operator.
+/// Tenant of the MinIO operator.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MinIo {
-    /// The image.
+    /// Image of the MinIO servers.
     #[serde(flatten)]
     pub image: ImageSpec,
-    /// Read by nobody, kept as it is.
+    /// Ignored, and kept for compatibility. Default: `4.0.6`.
     #[serde(default = "minio_operator")]
     pub operator_version: String,
-    /// How many servers.
+    /// Number of MinIO servers. `replicas` times `volumesPerServer` must be at least 4.
     #[schemars(range(min = 1))]
     pub replicas: i32,
-    /// How many volumes each of them has. All together there are at least 4.
+    /// Number of volumes of each MinIO server. `replicas` times `volumesPerServer` must be at least 4.
     #[schemars(range(min = 1))]
     pub volumes_per_server: i32,
-    /// The volumes, as a PersistentVolumeClaim.
+    /// Template of the volumes, as a PersistentVolumeClaim. If unset, volumes of 10Gi with access mode
+    /// `ReadWriteOnce` are claimed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume_claim_template: Option<Embedded<ClaimTemplate>>,
-    /// CPU and memory.
+    /// CPU and memory requests and limits of the servers, as in a Pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Embedded<ResourceRequirements>>,
-    /// The Secret with accesskey and secretkey; one is made if nothing is said.
+    /// Name of the Secret with the MinIO credentials, in keys `accesskey` and `secretkey`. If unset, the
+    /// operator generates one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub secret_ref: Option<String>,
-    /// Whether downloads are redirected to it; counts if `storage.spec.redirect` is not there.
+    /// Redirect downloads to MinIO. Used only if `storage.spec.redirect` is unset; if both are unset,
+    /// downloads are not redirected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect: Option<ClusterRedirect>,
-    /// The image that makes the bucket.
+    /// Image of the MinIO client `mc`, which creates the bucket. If unset, the operator's own choice of image
+    /// is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mc: Option<ImageSpec>,
 }
@@ -133,80 +137,82 @@ fn minio_operator() -> String {
     "4.0.6".into()
 }
 
-/// Whether downloads are redirected to the storage.
+/// Redirect of downloads to the storage.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterRedirect {
-    /// Whether they are.
+    /// Redirect downloads to the storage instead of passing them through the registry. Default: true.
     #[serde(default = "truth")]
     pub enable: bool,
-    /// How users reach the storage.
+    /// Exposure of the storage to users. Required for MinIO if downloads are redirected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expose: Option<StorageExpose>,
 }
 
-/// How users reach the storage.
+/// Exposure of the storage to users.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StorageExpose {
-    /// By an Ingress.
+    /// Ingress in front of MinIO. Its host must be reachable by users and by the registry's pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ingress: Option<Ingress>,
-    /// With this certificate.
+    /// Certificate of the Ingress. If unset, MinIO is exposed with plain HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
 }
 
-/// A cache that we run ourselves: one server, with a volume.
+/// Redis or Valkey server that this operator runs: a single server with a volume.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BuiltInCache {
-    /// The image.
+    /// Image of the server.
     #[serde(flatten)]
     pub image: ImageSpec,
-    /// The volume.
+    /// Volume of the server; 1Gi by default.
     #[serde(flatten)]
     pub volume: BuiltInVolume,
-    /// CPU and memory.
+    /// CPU and memory requests and limits of the server, as in a Pod. If unset, it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Embedded<ResourceRequirements>>,
 }
 
-/// A PostgreSQL that we run ourselves: one server, with a volume.
+/// PostgreSQL server that this operator runs: a single server with a volume.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BuiltInDatabase {
-    /// The image.
+    /// Image of the server.
     #[serde(flatten)]
     pub image: ImageSpec,
-    /// The volume.
+    /// Volume of the server; 10Gi by default.
     #[serde(flatten)]
     pub volume: BuiltInVolume,
-    /// CPU and memory.
+    /// CPU and memory requests and limits of the server, as in a Pod. If unset, it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Embedded<ResourceRequirements>>,
 }
 
-/// A volume that we claim ourselves, for images and charts.
+/// PersistentVolumeClaim for images and charts that this operator creates.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BuiltInStorage {
-    /// The volume.
+    /// Volume of images and charts; 50Gi by default.
     #[serde(flatten)]
     pub volume: BuiltInVolume,
-    /// How it can be mounted: ReadWriteOnce if nothing is said.
+    /// Access modes of the PersistentVolumeClaim. Default: `ReadWriteOnce`. Several replicas of the registry
+    /// on different nodes need `ReadWriteMany`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub access_modes: Vec<String>,
 }
 
-/// The volume of something that we run ourselves.
+/// Volume of a built-in cache, database or storage.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BuiltInVolume {
-    /// Its size, as a quantity.
+    /// Size of the volume, as a Kubernetes quantity. Default: 1Gi for the cache, 10Gi for the database, 50Gi
+    /// for images and charts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage: Option<String>,
-    /// Its class; the cluster's default if nothing is said.
+    /// Name of the StorageClass of the volume. If unset, the default StorageClass of the cluster applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_class_name: Option<String>,
 }

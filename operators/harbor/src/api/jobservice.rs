@@ -1,4 +1,4 @@
-//! The job service: what takes long.
+//! JobService: background jobs such as replication, scans and garbage collection.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -17,11 +17,11 @@ use super::redis::RedisPool;
 use super::status::ComponentStatus;
 
 choice! {
-    /// Where jobs are queued.
+    /// Backend of the job queue (`worker_pool.backend` of JobService).
     JobBackend { Redis = "redis" }
 }
 
-/// What the job service should be.
+/// Desired state of JobService, which runs background jobs.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "goharbor.io",
@@ -30,60 +30,64 @@ choice! {
     plural = "jobservices",
     namespaced,
     category = "goharbor",
-    doc = "JobService runs what takes long: replication, scans, garbage collection.",
+    doc = "JobService runs background jobs: replication, vulnerability scans, garbage collection.",
     derive = "PartialEq",
     status = "ComponentStatus"
 )]
 #[serde(rename_all = "camelCase")]
 pub struct JobServiceSpec {
-    /// How its pods are run.
+    /// Pod settings of JobService.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// Secrets with more certificate authorities to trust, under ca.crt.
+    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub certificate_refs: Vec<String>,
-    /// The Secret by which it is known, under secret.
+    /// Name of the Secret with which JobService authenticates to Core, in key `secret` (`JOBSERVICE_SECRET`
+    /// of Harbor).
     #[schemars(regex(pattern = pattern::NAME))]
     pub secret_ref: String,
-    /// How pods are replaced: RollingUpdate or Recreate.
+    /// Update strategy of the Deployment: `RollingUpdate` or `Recreate`. Default: `RollingUpdate`. `Recreate`
+    /// is always used while a volume can be mounted by a single node only.
     #[serde(default = "rolling")]
     pub update_strategy_type: String,
-    /// Core.
+    /// Address and secret of Core.
     pub core: JobServiceCore,
-    /// Where the logs of jobs go.
+    /// Destinations of the logs of jobs (`job_loggers` of JobService). Default: standard output and files
+    /// that are kept for 720h, both at level `INFO`.
     #[serde(default = "usual_job_loggers")]
     pub job_loggers: Loggers,
-    /// Where its own log goes.
+    /// Destinations of the log of JobService itself (`loggers` of JobService). Default: standard output at
+    /// level `INFO`.
     #[serde(default = "usual_loggers")]
     pub loggers: Loggers,
-    /// Its metrics.
+    /// Prometheus metrics of JobService. If unset, JobService serves no metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Metrics>,
-    /// The addresses on which it listens.
+    /// IP families to listen on. The values are validated, but have no effect on JobService.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
-    /// Its way into the world.
+    /// HTTP proxy for outbound connections of JobService. If unset, JobService connects directly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<Proxy>,
-    /// The registry.
+    /// Address and credentials of the registry.
     pub registry: JobServiceRegistry,
-    /// Where it puts files.
+    /// Volumes of JobService. If unset, JobService has no volume for scan data exports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage: Option<JobServiceStorage>,
-    /// The certificate with which it serves.
+    /// Internal TLS certificate of JobService. If unset, JobService serves plain HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
-    /// Where tokens are had.
+    /// Address of Core's token service.
     pub token_service: JobServiceTokenService,
-    /// Its traces.
+    /// Distributed tracing of JobService. If unset, JobService sends no traces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
-    /// Who works.
+    /// Worker pool and job queue (`worker_pool` of JobService).
     pub worker_pool: WorkerPool,
 }
 
 impl JobServiceSpec {
-    /// How it is reached inside the cluster.
+    /// Returns the scheme under which JobService is reached inside the cluster.
     pub fn served(&self) -> Served {
         Served::with(self.tls.as_ref())
     }
@@ -93,58 +97,59 @@ pub(super) fn rolling() -> String {
     "RollingUpdate".into()
 }
 
-/// Core, as the job service sees it.
+/// Core as called by JobService.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobServiceCore {
-    /// Its URL.
+    /// URL of Core inside the cluster, with port (`CORE_URL` of Harbor).
     #[schemars(regex(pattern = pattern::URL))]
     pub url: String,
-    /// The Secret by which it is known, under secret.
+    /// Name of the Secret with which Core authenticates to JobService, in key `secret` (`CORE_SECRET` of
+    /// Harbor).
     #[schemars(regex(pattern = pattern::NAME))]
     pub secret_ref: String,
 }
 
-/// The registry, as the job service sees it.
+/// Registry as called by JobService.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobServiceRegistry {
-    /// Its URL.
+    /// URL of the registry inside the cluster (`REGISTRY_URL` of Harbor).
     #[schemars(regex(pattern = pattern::URL))]
     pub url: String,
-    /// The URL of its controller.
+    /// URL of the registry controller inside the cluster, with port (`REGISTRY_CONTROLLER_URL` of Harbor).
     #[serde(rename = "controllerURL")]
     #[schemars(regex(pattern = pattern::URL))]
     pub controller_url: String,
-    /// Whom the job service is there.
+    /// User name and password with which JobService authenticates to the registry.
     pub credentials: RegistryCredentials,
 }
 
-/// Where tokens are had.
+/// Token service as called by JobService.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobServiceTokenService {
-    /// The URL.
+    /// URL of the token service, used by older Harbor versions (`TOKEN_SERVICE_URL` of Harbor).
     #[schemars(regex(pattern = pattern::URL))]
     pub url: String,
 }
 
-/// Where the job service puts files.
+/// Volumes of JobService's pods.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobServiceStorage {
-    /// What users export of scans.
+    /// Volume for scan reports that users export, mounted at `/var/scandata_exports`.
     pub scan_data_exports: Volume,
 }
 
-/// A volume, and the directory in it.
+/// Volume source with an optional subdirectory.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Volume {
-    /// Which volume, as in a Pod.
+    /// Volume source, as in a Pod but without a name. Default: an `emptyDir` with a size limit of 1Gi.
     #[serde(default = "a_gigabyte")]
     pub volume_source: Embedded<VolumeSource>,
-    /// The directory in it.
+    /// Subdirectory of the volume to mount. If unset, the root of the volume is mounted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
 }
@@ -159,7 +164,7 @@ pub(super) fn a_gigabyte() -> Embedded<VolumeSource> {
     Embedded::empty_dir("1Gi")
 }
 
-/// Where logs go: to at least one place.
+/// Destinations of a log. At least one of `database`, `files` and `stdout` is required.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-kubernetes-validations" = [{
@@ -167,24 +172,25 @@ pub(super) fn a_gigabyte() -> Embedded<VolumeSource> {
     "message": "there is no logger: give at least one of files, database, stdout",
 }]))]
 pub struct Loggers {
-    /// To the database.
+    /// Write the log to the Harbor database (logger `DB` of JobService). If unset, it is not written there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub database: Option<DatabaseLogger>,
-    /// To files.
+    /// Write the log to files (logger `FILE` of JobService). If unset or empty, no files are written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<Vec<FileLogger>>,
-    /// To where the container's output goes.
+    /// Write the log to the standard output of the container (logger `STD_OUTPUT` of JobService). If unset,
+    /// it is not written there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdout: Option<StdoutLogger>,
 }
 
 impl Loggers {
-    /// The files that are written.
+    /// Returns the file loggers.
     pub fn files(&self) -> &[FileLogger] {
         self.files.as_deref().unwrap_or_default()
     }
 
-    /// Whether logs go nowhere.
+    /// Returns true if there is no logger.
     pub fn is_empty(&self) -> bool {
         self.database.is_none() && self.stdout.is_none() && self.files().is_empty()
     }
@@ -203,55 +209,63 @@ fn usual_loggers() -> Loggers {
     Loggers { stdout: Some(StdoutLogger { level: JobServiceLogLevel::Info }), ..Loggers::default() }
 }
 
-/// Logs in the database.
+/// Log destination in the Harbor database.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DatabaseLogger {
-    /// From this level on.
+    /// Lowest level of log entries that are written: `DEBUG`, `INFO`, `WARNING`, `ERROR` or `FATAL`. Default:
+    /// `INFO`.
     #[serde(default)]
     pub level: JobServiceLogLevel,
-    /// The age at which they are deleted.
+    /// Age after which log entries are deleted, as a Go duration that is rounded up to whole days
+    /// (`sweeper.duration` of JobService). If unset, they are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sweeper: Option<GoDuration>,
 }
 
-/// Logs in files.
+/// Log destination in files.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileLogger {
-    /// From this level on.
+    /// Lowest level of log entries that are written: `DEBUG`, `INFO`, `WARNING`, `ERROR` or `FATAL`. Default:
+    /// `INFO`.
     #[serde(default)]
     pub level: JobServiceLogLevel,
-    /// The age at which they are deleted.
+    /// Age after which log files are deleted, as a Go duration that is rounded up to whole days
+    /// (`sweeper.duration` of JobService). If unset, they are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sweeper: Option<GoDuration>,
-    /// The volume they are in, as in a Pod.
+    /// Volume source of the log files, as in a Pod but without a name. If unset, an `emptyDir` is used: the
+    /// files are lost with the pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<Embedded<VolumeSource>>,
 }
 
-/// Logs where the container's output goes.
+/// Log destination at the standard output of the container.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StdoutLogger {
-    /// From this level on.
+    /// Lowest level of log entries that are written: `DEBUG`, `INFO`, `WARNING`, `ERROR` or `FATAL`. Default:
+    /// `INFO`.
     #[serde(default)]
     pub level: JobServiceLogLevel,
 }
 
-/// Who works.
+/// Worker pool and job queue of JobService.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerPool {
-    /// Where jobs are queued.
+    /// Backend of the job queue (`worker_pool.backend` of JobService). Only `redis`, the default, is
+    /// accepted.
     #[serde(default = "in_redis")]
     #[schemars(length(min = 1))]
     pub backend: JobBackend,
-    /// How many jobs run at the same time, in each pod.
+    /// Number of jobs that run concurrently in each pod (`worker_pool.workers` of JobService). Default: 10.
     #[serde(default = "ten")]
     #[schemars(range(min = 1))]
     pub workers: i32,
-    /// The queue's Redis.
+    /// Redis connection of the job queue (`worker_pool.redis_pool` of JobService). JobService is not deployed
+    /// without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redis_pool: Option<RedisPool>,
 }

@@ -1,39 +1,39 @@
-//! How much is logged. Every component has its own words for it.
+//! Log levels. Each component has its own names for them.
 
 use super::choice::choice;
 
 choice! {
-    /// How much Harbor logs.
+    /// Log level of a Harbor.
     #[derive(Default)]
     LogLevel { Debug = "debug", #[default] Info = "info", Warning = "warning", Error = "error", Fatal = "fatal" }
 }
 
 choice! {
-    /// How much Core logs.
+    /// Log level of Core.
     #[derive(Default)]
     CoreLogLevel { Debug = "debug", #[default] Info = "info", Warn = "warn", Error = "error" }
 }
 
 choice! {
-    /// How much the exporter logs.
+    /// Log level of the exporter.
     #[derive(Default)]
     ExporterLogLevel { Debug = "debug", #[default] Info = "info", Warning = "warning", Error = "error", Panic = "panic" }
 }
 
 choice! {
-    /// How much the registry logs.
+    /// Log level of the registry.
     #[derive(Default)]
     RegistryLogLevel { Debug = "debug", #[default] Info = "info", Warning = "warning", Error = "error" }
 }
 
 choice! {
-    /// How much the job service logs.
+    /// Log level of JobService.
     #[derive(Default)]
     JobServiceLogLevel { Debug = "DEBUG", #[default] Info = "INFO", Warning = "WARNING", Error = "ERROR", Fatal = "FATAL" }
 }
 
 choice! {
-    /// How much Notary and Trivy log.
+    /// Log level of Notary and Trivy.
     #[derive(Default)]
     NotaryLogLevel {
         Debug = "debug",
@@ -47,7 +47,7 @@ choice! {
 }
 
 impl LogLevel {
-    /// In Core's words.
+    /// Returns the corresponding level of Core.
     pub const fn core(self) -> CoreLogLevel {
         match self {
             Self::Debug => CoreLogLevel::Debug,
@@ -57,7 +57,7 @@ impl LogLevel {
         }
     }
 
-    /// In the exporter's words.
+    /// Returns the corresponding level of the exporter.
     pub const fn exporter(self) -> ExporterLogLevel {
         match self {
             Self::Debug => ExporterLogLevel::Debug,
@@ -68,7 +68,7 @@ impl LogLevel {
         }
     }
 
-    /// In the registry's words.
+    /// Returns the corresponding level of the registry.
     pub const fn registry(self) -> RegistryLogLevel {
         match self {
             Self::Debug => RegistryLogLevel::Debug,
@@ -78,7 +78,7 @@ impl LogLevel {
         }
     }
 
-    /// In the job service's words.
+    /// Returns the corresponding level of JobService.
     pub const fn job_service(self) -> JobServiceLogLevel {
         match self {
             Self::Debug => JobServiceLogLevel::Debug,
@@ -89,7 +89,7 @@ impl LogLevel {
         }
     }
 
-    /// In Notary's and Trivy's words.
+    /// Returns the corresponding level of Notary and Trivy.
     pub const fn notary(self) -> NotaryLogLevel {
         match self {
             Self::Debug => NotaryLogLevel::Debug,

@@ -1,10 +1,10 @@
-//! The kinds of `goharbor.io`: what a user writes, and what is said in return.
+//! The kinds of `goharbor.io`: their specs and statuses.
 //!
-//! The names are those of the definitions which these succeed, typing errors included: what was written for them is read here.
-//! One file is one kind, or one concept that kinds share. `v1beta1` is stored and has Rust types; `v1alpha3` is served by
-//! [`conversion`] alone.
+//! Names of kinds and fields are those of the upstream CRDs, typing errors included, so that existing
+//! manifests keep working. Each file holds one kind, or one concept that several kinds share. `v1beta1` is
+//! the stored version and has Rust types; `v1alpha3` is served by [`conversion`] only.
 //!
-//! Nothing here talks to a cluster.
+//! Nothing in this module calls the Kubernetes API.
 
 mod alpha;
 mod alpha_cluster;
@@ -61,9 +61,9 @@ pub use registry::{Registry, RegistrySpec};
 pub use registryctl::{RegistryController, RegistryControllerSpec};
 pub use trivy::{Trivy, TrivySpec};
 
-/// The group of all kinds.
+/// API group of all kinds.
 pub const GROUP: &str = "goharbor.io";
-/// The version that is stored.
+/// API version that is stored.
 pub const VERSION: &str = "v1beta1";
-/// The older version, which is served still.
+/// Deprecated API version, which is still served.
 pub const OLD_VERSION: &str = "v1alpha3";

@@ -1,40 +1,41 @@
-//! Annotations and labels: those that these kinds have always had, and a few of ours. They are written into clusters, and so
-//! never change.
+//! Annotations and labels: those of the upstream kinds, and a few of this operator. They are written into
+//! clusters and therefore never change.
 
-/// Annotations on the kinds, which users or a parent set.
+/// Annotations that users or parent objects set.
 pub mod annotation {
-    /// Which instance of the operator is responsible.
+    /// Class of the object: the operator instance with this class reconciles it.
     pub const CLASS: &str = "goharbor.io/harbor-class";
-    /// `true`: NetworkPolicies are made.
+    /// `true` creates NetworkPolicies for the object, any other value creates none.
     pub const NETWORK_POLICIES: &str = "goharbor.io/network-policies";
-    /// On components: the version of Harbor that they belong to.
+    /// On components: the version of the Harbor that they belong to.
     pub const VERSION: &str = "harbor.goharbor.io/version";
-    /// On components: which Ingress controller is in front.
+    /// On components: the Ingress controller in front of them.
     pub const INGRESS_CONTROLLER: &str = "goharbor.io/ingress-controller";
-    /// On generated Secrets: never made anew.
+    /// On generated Secrets: never regenerate the content.
     pub const IMMUTABLE: &str = "goharbor.io/immutable";
-    /// On children: that somebody manages them.
+    /// On children: a warning that a controller manages the object.
     pub const WARNING: &str = "goharbor.io/warning";
-    /// On a HarborCluster: which of `cache`, `database` and `storage` may change their kind, separated by commas, because
-    /// somebody has moved what was in them.
+    /// On a HarborCluster: comma-separated list of `cache`, `database` and `storage` whose kind may change
+    /// because their data has been migrated.
     pub const DATA_MOVED: &str = "harbor.windlass.dev/data-moved";
 }
 
-/// The blueprints that make what others read: field managers, and values of Windlass's label.
+/// Names of blueprints whose objects other blueprints read: field managers, and values of a label of
+/// Windlass.
 pub mod blueprint {
-    /// Makes the components of a Harbor, and their Secrets.
+    /// Blueprint that creates the components of a Harbor and their Secrets.
     pub const HARBOR: &str = "harbor.goharbor.io";
-    /// Makes the Harbor of a HarborCluster, and what it needs.
+    /// Blueprint that creates the Harbor of a HarborCluster, with its database, cache and storage.
     pub const HARBOR_CLUSTER: &str = "harborcluster.goharbor.io";
 }
 
-/// Labels on children.
+/// Labels of child objects.
 pub mod label {
-    /// Which controller made it.
+    /// Name of the controller that created the object.
     pub const CONTROLLER: &str = "goharbor.io/operator-controller";
-    /// Of which version.
+    /// Version of the operator that created the object.
     pub const OPERATOR_VERSION: &str = "goharbor.io/operator-version";
-    /// On a Harbor: which HarborCluster made it.
+    /// On a Harbor: name of the HarborCluster that created it.
     pub const CLUSTER: &str = "goharbor.io/harbor-cluster";
 }
 

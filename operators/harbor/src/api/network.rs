@@ -1,4 +1,4 @@
-//! Addresses and proxies.
+//! IP families, HTTP proxies, and how Harbor is exposed to users.
 
 use std::collections::BTreeMap;
 
@@ -8,38 +8,40 @@ use serde::{Deserialize, Serialize};
 use super::choice::choice;
 use super::pattern;
 
-/// The addresses on which components listen.
+/// IP families on which components listen.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Network {
-    /// IPv4, IPv6; both if nothing is said.
+    /// IP families to listen on: `IPv4`, `IPv6`. If empty, both. Used by the portal and the nginx of
+    /// `expose.core.service`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ip_families: Vec<String>,
 }
 
 impl Network {
-    /// The families that there are.
+    /// The IP families that exist.
     pub const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
 
-    /// Whether this one is listened on.
+    /// Returns true if components listen on the given family.
     pub fn has(&self, family: &str) -> bool {
         self.ip_families.is_empty() || self.ip_families.iter().any(|named| named == family)
     }
 }
 
-/// The proxy through which a component reaches the world.
+/// HTTP proxy for outbound connections. It has no effect if neither `httpProxy` nor `httpsProxy` is set.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Proxy {
-    /// For http.
+    /// URL of the proxy for http requests (`HTTP_PROXY`). If unset, they are sent directly.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::URL))]
     pub http_proxy: Option<String>,
-    /// For https.
+    /// URL of the proxy for https requests (`HTTPS_PROXY`). If unset, they are sent directly.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::URL))]
     pub https_proxy: Option<String>,
-    /// Hosts that are reached without it.
+    /// Hosts and domains that are reached without the proxy (`NO_PROXY`). Default: `127.0.0.1`, `localhost`,
+    /// `.local`, `.internal`. Core and JobService add the other components.
     pub no_proxy: Vec<String>,
 }
 
@@ -51,23 +53,24 @@ impl Default for Proxy {
 }
 
 choice! {
-    /// How Ingress controllers differ.
+    /// Ingress controllers that need different annotations.
     IngressController { Default = "default", Gce = "gce", Ncp = "ncp", Contour = "contour" }
 }
 
-/// An Ingress.
+/// Ingress that exposes a component.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ingress {
-    /// The host name that users type.
+    /// Host name of the Ingress rule, such as `harbor.example.com`.
     pub host: String,
-    /// Which controller serves it, where that makes a difference.
+    /// Ingress controller, for the annotations that it needs: `default`, `gce`, `ncp` or `contour`. Default:
+    /// `default`. Notary uses the controller of `expose.core`.
     #[serde(default = "any_controller")]
     pub controller: IngressController,
-    /// The class of the Ingress; the cluster's default if nothing is said.
+    /// Name of the IngressClass. If unset, the default IngressClass of the cluster applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ingress_class_name: Option<String>,
-    /// Annotations of the Ingress; they win over the operator's.
+    /// Annotations of the Ingress. They override those that the operator sets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
 }
@@ -77,35 +80,39 @@ fn any_controller() -> IngressController {
 }
 
 choice! {
-    /// How a Service is reached.
+    /// Type of a Service, as in Kubernetes.
     ServiceType { ClusterIp = "ClusterIP", NodePort = "NodePort", LoadBalancer = "LoadBalancer" }
 }
 
-/// A Service in front of Harbor's own proxy.
+/// Service with an nginx of its own in front of Core and the portal, instead of an Ingress.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProxyService {
-    /// How it is reached.
+    /// Type of the Service: `ClusterIP`, `NodePort` or `LoadBalancer`. Default: `ClusterIP`.
     #[serde(rename = "type")]
     pub kind: ServiceType,
-    /// Annotations of the Service, for the cloud that serves it.
+    /// Annotations of the Service, for example for the cloud's load balancer.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// The port for http on every node, for NodePort; the cluster chooses if nothing is said.
+    /// Node port for http, for the types `NodePort` and `LoadBalancer`. If unset, Kubernetes assigns one.
+    /// Rejected for `ClusterIP`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub http_node_port: Option<i32>,
-    /// The port for https on every node, for NodePort; the cluster chooses if nothing is said.
+    /// Node port for https, for the types `NodePort` and `LoadBalancer`. If unset, Kubernetes assigns one.
+    /// Rejected for `ClusterIP`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub https_node_port: Option<i32>,
-    /// The class of load balancer.
+    /// Load balancer class of the Service, for type `LoadBalancer`. If unset, the default of the cluster
+    /// applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_balancer_class: Option<String>,
-    /// Who may reach the load balancer, as CIDRs; everybody if nothing is said.
+    /// Client IP ranges in CIDR notation that may reach the load balancer, for type `LoadBalancer`. If empty,
+    /// all may.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub load_balancer_source_ranges: Vec<String>,
-    /// How the pods of the proxy are run.
+    /// Pod settings of the nginx proxy.
     #[serde(skip_serializing_if = "is_default")]
     pub proxy: super::component::ComponentSpec,
 }
@@ -128,42 +135,47 @@ impl Default for ProxyService {
     }
 }
 
-/// The certificate that users see.
+/// Certificate presented to users.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExposeTls {
-    /// The Secret with tls.crt, tls.key and ca.crt.
+    /// Name of the Secret with the certificate, in keys `tls.crt`, `tls.key` and `ca.crt`. If unset, an
+    /// Ingress uses the default certificate of its controller unless `builtIn` is true, and a Service uses a
+    /// built-in certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub certificate_ref: Option<String>,
-    /// Where no Secret is named: a certificate of an authority of this Harbor's own, also for an Ingress, which otherwise has that of
-    /// its controller.
+    /// Issue a certificate from a CA that the operator creates for this Harbor, if `certificateRef` is unset.
+    /// Default: false for an Ingress; a Service always does so.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub built_in: bool,
 }
 
-/// How one front door is reached.
+/// Exposure of an endpoint to users.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExposeComponent {
-    /// By an Ingress.
+    /// Expose the endpoint with an Ingress. If neither `ingress` nor `service` is set, it is reachable inside
+    /// the cluster only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ingress: Option<Ingress>,
-    /// With TLS. If no certificate is said, an Ingress has that of its controller, and Harbor's own proxy a built-in one.
+    /// Serve the endpoint with TLS. If unset, it is served with plain HTTP. Without a certificate, an Ingress
+    /// uses that of its controller and a Service a built-in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<ExposeTls>,
-    /// By a Service, in front of a proxy of Harbor's own.
+    /// Expose the endpoint with a Service and an nginx of its own. For `expose.core` only, and not together
+    /// with `ingress`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service: Option<ProxyService>,
 }
 
 impl ExposeComponent {
-    /// The Secret with the certificate that users see.
+    /// Returns the name of the user's Secret with the certificate presented to users.
     pub fn certificate(&self) -> Option<&str> {
         self.tls.as_ref().and_then(|tls| tls.certificate_ref.as_deref())
     }
 
-    /// Whether that is one of an authority of this Harbor's own.
+    /// Returns true if the certificate is issued by the CA that the operator creates for this Harbor.
     pub fn has_built_in_certificate(&self) -> bool {
         let asked =
             |tls: &ExposeTls| tls.certificate_ref.is_none() && (tls.built_in || self.service.is_some());
@@ -171,13 +183,13 @@ impl ExposeComponent {
     }
 }
 
-/// How Harbor is reached.
+/// Exposure of Harbor to users.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Expose {
-    /// The portal, the API and the registry.
+    /// Exposure of the portal, the API and the registry.
     pub core: ExposeComponent,
-    /// Notary.
+    /// Exposure of the Notary server. Required if `notary` is set; `{}` keeps it inside the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notary: Option<ExposeComponent>,
 }

@@ -1,4 +1,4 @@
-//! Notary: a server that keeps signatures, and a signer that keeps keys.
+//! Notary: a server that stores signatures of images, and a signer that holds the signing keys.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -14,11 +14,11 @@ use super::postgres::PostgresConnection;
 use super::status::ComponentStatus;
 
 choice! {
-    /// How keys are made.
+    /// Key algorithm of certificates and signing keys.
     KeyAlgorithm { Ecdsa = "ecdsa", Rsa = "rsa", Ed25519 = "ed25519" }
 }
 
-/// What the Notary server should be.
+/// Desired state of the Notary server, which stores the signatures of images up to Harbor 2.8.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "goharbor.io",
@@ -27,103 +27,109 @@ choice! {
     plural = "notaryservers",
     namespaced,
     category = "goharbor",
-    doc = "NotaryServer keeps signatures of images.",
+    doc = "NotaryServer stores the signatures of images (content trust), up to Harbor 2.8.",
     derive = "PartialEq",
     status = "ComponentStatus"
 )]
 #[serde(rename_all = "camelCase")]
 pub struct NotaryServerSpec {
-    /// How its pods are run.
+    /// Pod settings of the Notary server.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// Whether it brings its database up to date when it starts.
+    /// Migrate the database schema when the server starts. Default: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub migration_enabled: Option<bool>,
-    /// Who may ask it.
+    /// Authentication of clients (`auth` of Notary). If unset, the server accepts every client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authentication: Option<NotaryAuthentication>,
-    /// What it logs.
+    /// Log settings of the Notary server. If unset, the level is `info`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logging: Option<NotaryLogging>,
-    /// The addresses on which it listens.
+    /// IP families to listen on. The values are validated, but have no effect on the Notary server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
-    /// Its database.
+    /// Database of the Notary server (`storage` of Notary). The server is not deployed without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage: Option<NotaryStorage>,
-    /// The certificate with which it serves.
+    /// Internal TLS certificate of the Notary server. If unset, it serves plain HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
-    /// Who signs for it.
+    /// Signing service of the server (`trust_service` of Notary).
     pub trust_service: TrustService,
 }
 
-/// Who may ask the Notary server.
+/// Authentication of the Notary server's clients.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NotaryAuthentication {
-    /// Who has a token.
+    /// Authentication with bearer tokens (`auth.type` `token` of Notary).
     pub token: NotaryToken,
 }
 
-/// Which tokens Notary takes.
+/// Authentication with bearer tokens.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NotaryToken {
-    /// Where they are had.
+    /// URL of the token endpoint, sent as the realm in the `WWW-Authenticate` challenge.
     pub realm: String,
-    /// What they are for.
+    /// Service name sent in the `WWW-Authenticate` challenge; tokens must be issued for it.
     pub service: String,
-    /// Who issues them.
+    /// Issuer that a token must name in its `iss` claim.
     pub issuer: String,
-    /// The Secret with the certificate of the key that signs them, under tls.crt.
+    /// Name of the Secret with the certificate that verifies token signatures, in key `tls.crt`
+    /// (`rootcertbundle` of Notary).
     #[schemars(regex(pattern = pattern::NAME))]
     pub certificate_ref: String,
-    /// Whether who has none is sent to where they are had, by the name that was asked for.
+    /// Redirect unauthenticated clients to the token endpoint, using the host name of the request
+    /// (`autoredirect` of Notary). Default: true.
     #[serde(default = "truth")]
     pub autoredirect: bool,
 }
 
-/// What Notary logs.
+/// Log settings of Notary.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NotaryLogging {
-    /// From this level on.
+    /// Lowest level of log entries that Notary writes: `debug`, `info`, `warning`, `error`, `fatal` or
+    /// `panic` (`logging.level` of Notary). Default: `info`.
     #[serde(default)]
     pub level: NotaryLogLevel,
 }
 
-/// The database of the Notary server.
+/// Database of the Notary server.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NotaryStorage {
-    /// Where it is.
+    /// PostgreSQL connection of the Notary server (`storage.db_url` of Notary).
     pub postgres: PostgresConnection,
 }
 
-/// Who signs.
+/// Signing service of the Notary server.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TrustService {
-    /// The signer.
+    /// Notary signer that holds the keys. If unset, the server keeps the keys in memory (`trust_service.type`
+    /// `local` of Notary) and loses them when it restarts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote: Option<RemoteTrustService>,
 }
 
-/// The signer, as the server sees it.
+/// Notary signer as called by the server.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RemoteTrustService {
-    /// Its host name.
+    /// Host name of the Notary signer (`trust_service.hostname` of Notary).
     pub host: String,
-    /// Its port.
+    /// Port of the Notary signer (`trust_service.port` of Notary). Default: 443.
     #[serde(default = "https")]
     #[schemars(range(min = 1))]
     pub port: i64,
-    /// How keys are made.
+    /// Algorithm of new signing keys: `ecdsa`, `rsa` or `ed25519` (`trust_service.key_algorithm` of Notary).
+    /// Default: `ecdsa`.
     #[serde(default = "ecdsa")]
     pub key_algorithm: KeyAlgorithm,
-    /// The Secret with the certificate by which the signer knows the server.
+    /// Name of the Secret with the client certificate for the signer, in keys `tls.crt`, `tls.key` and
+    /// `ca.crt`. If unset, no client certificate is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub certificate_ref: Option<String>,
@@ -137,7 +143,7 @@ fn ecdsa() -> KeyAlgorithm {
     KeyAlgorithm::Ecdsa
 }
 
-/// What the Notary signer should be.
+/// Desired state of the Notary signer, which holds the keys that sign images up to Harbor 2.8.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "goharbor.io",
@@ -146,60 +152,62 @@ fn ecdsa() -> KeyAlgorithm {
     plural = "notarysigners",
     namespaced,
     category = "goharbor",
-    doc = "NotarySigner keeps the keys that sign.",
+    doc = "NotarySigner holds the keys that sign images (content trust), up to Harbor 2.8.",
     derive = "PartialEq",
     status = "ComponentStatus"
 )]
 #[serde(rename_all = "camelCase")]
 pub struct NotarySignerSpec {
-    /// How its pods are run.
+    /// Pod settings of the Notary signer.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// Whether it brings its database up to date when it starts.
+    /// Migrate the database schema when the signer starts. Default: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub migration_enabled: Option<bool>,
-    /// The certificate with which it serves. The name is as it is.
+    /// Serving certificate of the signer. The misspelt field name is kept for compatibility.
     #[serde(rename = "authentatication")]
     pub authentication: NotarySignerAuthentication,
-    /// What it logs.
+    /// Log settings of the Notary signer. If unset, the level is `info`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logging: Option<NotaryLogging>,
-    /// The addresses on which it listens.
+    /// IP families to listen on. The values are validated, but have no effect on the Notary signer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
-    /// Its database.
+    /// Database and key encryption of the Notary signer (`storage` of Notary).
     pub storage: NotarySignerStorage,
 }
 
-/// With what the signer serves.
+/// Serving certificate of the Notary signer.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NotarySignerAuthentication {
-    /// The Secret with tls.crt, tls.key and ca.crt.
+    /// Name of the Secret with the certificate, in keys `tls.crt`, `tls.key` and `ca.crt`; clients must
+    /// present a certificate signed by `ca.crt`.
     #[schemars(regex(pattern = pattern::NAME))]
     pub certificate_ref: String,
 }
 
-/// The database of the signer.
+/// Database and key encryption of the Notary signer.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NotarySignerStorage {
-    /// Where it is.
+    /// PostgreSQL connection of the Notary signer (`storage.db_url` of Notary).
     pub postgres: PostgresConnection,
-    /// The Secret with the passwords that encrypt its keys, each under its alias.
+    /// Name of the Secret with the passphrases that encrypt the signing keys, each under its alias
+    /// (`NOTARY_SIGNER_<alias>` of Notary). The alias in use is `DEFAULT`.
     #[schemars(regex(pattern = pattern::NAME))]
     pub aliases_ref: String,
 }
 
 impl NotaryServerSpec {
-    /// What it logs.
+    /// Returns the log level, with the default applied.
     pub fn log_level(&self) -> NotaryLogLevel {
         self.logging.as_ref().map_or(NotaryLogLevel::Info, |log| log.level)
     }
 }
 
 impl NotarySignerSpec {
-    /// What it logs.
+    /// Returns the log level, with the default applied.
     pub fn log_level(&self) -> NotaryLogLevel {
         self.logging.as_ref().map_or(NotaryLogLevel::Info, |log| log.level)
     }

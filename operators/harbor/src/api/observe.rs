@@ -1,4 +1,4 @@
-//! Metrics and traces.
+//! Prometheus metrics and distributed tracing.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 use super::choice::choice;
 use super::pattern;
 
-/// Metrics of one component, for Prometheus.
+/// Prometheus metrics of a component.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metrics {
-    /// Whether there are any.
+    /// Serve Prometheus metrics. Default: false.
     pub enabled: bool,
-    /// The port on which they are read.
+    /// Port of the metrics, always plain HTTP (`METRIC_PORT` of Harbor). Default: 8001.
     #[schemars(range(min = 1))]
     pub port: i32,
-    /// The path under which they are read.
+    /// HTTP path of the metrics (`METRIC_PATH` of Harbor). Default: `/metrics`.
     #[schemars(regex(pattern = pattern::PATH))]
     pub path: String,
 }
@@ -29,16 +29,16 @@ impl Default for Metrics {
 }
 
 choice! {
-    /// Where traces go.
+    /// Backend that receives traces.
     TraceProvider { Jaeger = "jaeger", Otel = "otel" }
 }
 
 choice! {
-    /// How Jaeger is reached.
+    /// Protocol for sending traces to Jaeger.
     JaegerMode { Collector = "collector", Agent = "agent" }
 }
 
-/// Traces of requests.
+/// Distributed tracing of requests.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
@@ -52,24 +52,25 @@ choice! {
     },
 ]))]
 pub struct Trace {
-    /// Whether there are any.
+    /// Send traces (`TRACE_ENABLED` of Harbor). Default: false.
     #[serde(default)]
     pub enabled: bool,
-    /// Tells the traces of several Harbors apart.
+    /// Namespace of the traces, to tell several Harbors apart (`TRACE_NAMESPACE` of Harbor). If unset, none
+    /// is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Which share of requests is traced: 1 is all of them.
+    /// Share of requests that are traced: 1 traces all, 0 none (`TRACE_SAMPLE_RATE` of Harbor). Default: 1.
     #[serde(default = "all_requests")]
     pub sample_rate: i64,
-    /// Added to every trace.
+    /// Attributes added to every trace (`TRACE_ATTRIBUTES` of Harbor).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, String>,
-    /// Where they go.
+    /// Backend that receives the traces: `jaeger` or `otel`.
     pub provider: TraceProvider,
-    /// How they reach Jaeger.
+    /// Jaeger backend. Required if traces are enabled with provider `jaeger`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jaeger: Option<Jaeger>,
-    /// How they reach an OpenTelemetry collector.
+    /// OpenTelemetry collector. Required if traces are enabled with provider `otel`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub otel: Option<Otel>,
 }
@@ -78,61 +79,63 @@ fn all_requests() -> i64 {
     1
 }
 
-/// How traces reach Jaeger.
+/// Jaeger backend for traces.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Jaeger {
-    /// By its collector or its agent.
+    /// Protocol for sending traces: `collector` or `agent`.
     pub mode: JaegerMode,
-    /// The collector.
+    /// Jaeger collector. Required in mode `collector`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collector: Option<JaegerCollector>,
-    /// The agent.
+    /// Jaeger agent. Required in mode `agent`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<JaegerAgent>,
 }
 
-/// Jaeger's collector.
+/// Jaeger collector that receives traces over HTTP.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JaegerCollector {
-    /// Its URL.
+    /// URL of the Jaeger collector (`TRACE_JAEGER_ENDPOINT` of Harbor).
     pub endpoint: String,
-    /// The user.
+    /// User name for the collector (`TRACE_JAEGER_USERNAME` of Harbor). If unset, no credentials are sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub username: Option<String>,
-    /// The Secret with the password.
+    /// Name of the Secret with the password for the collector, in key `jaeger-password`, `password` or
+    /// `postgres-password` (`TRACE_JAEGER_PASSWORD` of Harbor).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password_ref: Option<String>,
 }
 
-/// Jaeger's agent.
+/// Jaeger agent that receives traces over UDP.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct JaegerAgent {
-    /// Its host name.
+    /// Host name of the Jaeger agent (`TRACE_JAEGER_AGENT_HOSTNAME` of Harbor). Required in mode `agent`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Its port.
+    /// Port of the Jaeger agent (`TRACE_JAEGER_AGENT_PORT` of Harbor). Default: 6831.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<i64>,
 }
 
-/// An OpenTelemetry collector.
+/// OpenTelemetry collector that receives traces over HTTP.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Otel {
-    /// Its host and port.
+    /// Address of the collector as `host:port` (`TRACE_OTEL_ENDPOINT` of Harbor).
     pub endpoint: String,
-    /// The path there.
+    /// URL path of the collector, such as `/v1/traces` (`TRACE_OTEL_URL_PATH` of Harbor).
     pub url_path: String,
-    /// Whether what is sent is compressed.
+    /// Compress exported traces (`TRACE_OTEL_COMPRESSION` of Harbor). Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compression: Option<bool>,
-    /// Whether it is sent in the clear.
+    /// Send traces without TLS (`TRACE_OTEL_INSECURE` of Harbor). Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub insecure: Option<bool>,
-    /// How long an export may take.
+    /// Timeout of an export, as a Go duration in whole seconds (`TRACE_OTEL_TIMEOUT` of Harbor). Default:
+    /// `10s`.
     #[serde(default = "ten_seconds")]
     #[schemars(with = "String")]
     pub timeout: super::duration::GoDuration,

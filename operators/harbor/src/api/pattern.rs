@@ -1,19 +1,19 @@
-//! What texts must look like, for the API server.
+//! Regular expressions of string fields, which the API server checks.
 //!
-//! The definitions that these kinds succeed have patterns that match anywhere in a text, so that they refuse less than they
-//! seem to. What was accepted must stay so: ours are anchored only where the rest could never have worked.
+//! The patterns of the upstream CRDs are not anchored and therefore reject less than they seem to. Accepted
+//! values must stay accepted: patterns are anchored here only where other values could never have worked.
 
-/// The name of an object: what matters is that there is one; the API server knows the rest.
+/// Name of an object: only that it is not empty; the API server checks the rest when the object is looked up.
 pub(crate) const NAME: &str = "[a-z0-9]";
-/// A URL of http or https.
+/// URL with scheme http or https.
 pub(crate) const URL: &str = "https?://.+";
-/// The URL under which users reach Harbor.
+/// URL under which users reach Harbor.
 pub(crate) const EXTERNAL_URL: &str = "https?://.*";
-/// A path that has a name.
+/// URL path with at least one character after the slash.
 pub(crate) const PATH: &str = "/.+";
-/// A semantic version, with what may follow it (`-rc1`).
+/// Semantic version with an optional suffix such as `-rc1`.
 pub(crate) const VERSION: &str = r"^v?[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]*)?$";
-/// The prefix of the registry's paths.
+/// Path prefix of the registry's routes.
 pub(crate) const PREFIX: &str = "(/(.+/)?)?";
-/// A region of Alibaba's OSS.
+/// Region of Alibaba Cloud OSS.
 pub(crate) const OSS_REGION: &str = "oss-.*";

@@ -1,4 +1,4 @@
-//! The portal: the pages that users see.
+//! Portal: the Harbor web interface.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -8,7 +8,7 @@ use super::component::{ComponentSpec, Served, Tls};
 use super::network::Network;
 use super::status::ComponentStatus;
 
-/// What the portal should be.
+/// Desired state of Portal, the Harbor web interface.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "goharbor.io",
@@ -17,29 +17,30 @@ use super::status::ComponentStatus;
     plural = "portals",
     namespaced,
     category = "goharbor",
-    doc = "Portal serves the pages that users see.",
+    doc = "Portal serves the Harbor web interface.",
     derive = "PartialEq",
     status = "ComponentStatus"
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PortalSpec {
-    /// How its pods are run.
+    /// Pod settings of the portal.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// How many connections one worker serves at the same time.
+    /// Maximum number of connections per nginx worker process (`worker_connections` of nginx). Default: 1024,
+    /// also for 0.
     #[serde(default = "connections")]
     #[schemars(range(min = 0))]
     pub max_connections: i32,
-    /// The addresses on which it listens.
+    /// IP families on which the portal's nginx listens. If unset, it listens on IPv4 and IPv6.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
-    /// The certificate with which it serves.
+    /// Internal TLS certificate of the portal. If unset, the portal serves plain HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
 }
 
 impl PortalSpec {
-    /// How it is reached inside the cluster.
+    /// Returns the scheme under which the portal is reached inside the cluster.
     pub fn served(&self) -> Served {
         Served::with(self.tls.as_ref())
     }

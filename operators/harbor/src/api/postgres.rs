@@ -1,4 +1,4 @@
-//! Where PostgreSQL is.
+//! PostgreSQL servers and connections to them.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::choice::choice;
 use super::pattern;
 
 choice! {
-    /// How a connection is secured.
+    /// TLS mode of a PostgreSQL connection (`sslmode` of libpq).
     SslMode {
         Disable = "disable",
         Allow = "allow",
@@ -20,66 +20,72 @@ choice! {
     }
 }
 
-/// A PostgreSQL server.
+/// Address of a PostgreSQL server.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PostgresHost {
-    /// Its host name.
+    /// Host name of the PostgreSQL server.
     #[schemars(length(min = 1))]
     pub host: String,
-    /// Its port; 5432 if nothing is said.
+    /// Port of the PostgreSQL server. Default: 5432.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub port: Option<i32>,
 }
 
 impl PostgresHost {
-    /// The port that it listens on.
+    /// Returns the port, with the default applied.
     pub fn port(&self) -> i32 {
         self.port.unwrap_or(5432)
     }
 }
 
-/// One database of PostgreSQL.
+/// Connection to one PostgreSQL database.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PostgresConnection {
-    /// The servers, of which Harbor's own components use the first.
+    /// PostgreSQL servers; at least one is needed. Core and the exporter use the first, Notary uses all of
+    /// them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1))]
     pub hosts: Vec<PostgresHost>,
-    /// The user.
+    /// User name for PostgreSQL.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub username: Option<String>,
-    /// The Secret with the password, under postgres-password.
+    /// Name of the Secret with the PostgreSQL password, in key `postgres-password`. Core and the exporter
+    /// require it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub password_ref: Option<String>,
-    /// The database.
+    /// Name of the database. Default: `registry` for Core and the exporter, `notaryserver` and `notarysigner`
+    /// for Notary.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub database: Option<String>,
-    /// Parameters of the connection, such as sslmode.
+    /// Connection parameters. Only `sslmode` has an effect; if it is unset, the connection does not use TLS.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
 }
 
-/// The database of Core, which the exporter reads too.
+/// PostgreSQL connection of Core, also used by the exporter.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CoreDatabase {
-    /// Where it is.
+    /// Servers, credentials and name of the database.
     #[serde(flatten)]
     pub connection: PostgresConnection,
-    /// The Secret with the key of what is encrypted in it, under secret.
+    /// Name of the Secret with the key that encrypts passwords in the database, in key `secret`, 16
+    /// characters. If it is lost, these passwords are lost too.
     #[schemars(regex(pattern = pattern::NAME))]
     pub encryption_key_ref: String,
-    /// How many connections are kept when idle.
+    /// Maximum number of idle database connections per pod (`POSTGRESQL_MAX_IDLE_CONNS` of Harbor). Default:
+    /// 50.
     #[serde(default = "idle_connections")]
     #[schemars(range(min = 0))]
     pub max_idle_connections: i32,
-    /// How many connections there may be; 0 is no limit.
+    /// Maximum number of open database connections per pod; 0 means no limit (`POSTGRESQL_MAX_OPEN_CONNS` of
+    /// Harbor). Default: 1000.
     #[serde(default = "open_connections")]
     #[schemars(range(min = 0))]
     pub max_open_connections: i32,
@@ -93,37 +99,39 @@ pub(super) fn open_connections() -> i32 {
     1000
 }
 
-/// The PostgreSQL of a Harbor, with all its databases.
+/// PostgreSQL server with all databases of a Harbor.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HarborDatabase {
-    /// The servers.
+    /// PostgreSQL servers. Core and the exporter use the first, Notary uses all of them.
     #[schemars(length(min = 1))]
     pub hosts: Vec<PostgresHost>,
-    /// The user.
+    /// User name for PostgreSQL, used for all databases of the Harbor.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub username: Option<String>,
-    /// The Secret with the password, under postgres-password.
+    /// Name of the Secret with the PostgreSQL password, in key `postgres-password`. Core and the exporter
+    /// require it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub password_ref: Option<String>,
-    /// Put before the names of the databases.
+    /// Prefix of the database names: `<prefix>core`, `<prefix>notaryserver` and `<prefix>notarysigner`. They
+    /// must exist. If unset, there is no prefix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// How connections are secured.
+    /// TLS mode of the connections (`sslmode` of libpq). If unset, connections do not use TLS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ssl_mode: Option<SslMode>,
 }
 
-/// Which of Harbor's databases.
+/// Databases of a Harbor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Database {
-    /// Core's.
+    /// Database of Harbor Core.
     Core,
-    /// The Notary server's.
+    /// Database of the Notary server.
     NotaryServer,
-    /// The Notary signer's.
+    /// Database of the Notary signer.
     NotarySigner,
 }
 
@@ -138,7 +146,8 @@ impl Database {
 }
 
 impl HarborDatabase {
-    /// The connection to one of its databases. Notary's driver does not know `allow`, and `prefer` is the next to it.
+    /// Returns the connection to one of the databases. Notary's driver does not support `allow`, so `prefer`,
+    /// the closest mode, is used for it.
     pub fn connection(&self, database: Database) -> PostgresConnection {
         let mode = match (self.ssl_mode, database) {
             (Some(SslMode::Allow), Database::NotaryServer | Database::NotarySigner) => Some(SslMode::Prefer),

@@ -1,4 +1,4 @@
-//! Where Redis is.
+//! Redis servers and connections to them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,93 +6,99 @@ use serde::{Deserialize, Serialize};
 use super::duration::GoDuration;
 use super::pattern;
 
-/// A Redis server, or the Sentinels that know one, and the password.
+/// Redis server, or the Sentinels in front of one, with credentials.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RedisHost {
-    /// Its host name; Sentinels may be several, separated by commas.
+    /// Host name of the Redis server. Several Sentinels are separated by commas, each optionally with
+    /// `:port`.
     #[schemars(length(min = 1))]
     pub host: String,
-    /// Its port; 6379 if nothing is said, 26379 for Sentinels.
+    /// Port of Redis. Default: 6379, or 26379 if `sentinelMasterSet` is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub port: Option<i32>,
-    /// The name of the master that the Sentinels know; without it, the host is a server itself.
+    /// Name of the master set that the Sentinels monitor. If unset, `host` is a Redis server itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sentinel_master_set: Option<String>,
-    /// The Secret with the password, under redis-password.
+    /// Name of the Secret with the Redis password, in key `redis-password`. If unset, no password is sent.
+    /// Sentinels are always asked without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub password_ref: Option<String>,
-    /// The Secret with the certificate authority of the server, under ca.crt.
+    /// Name of the Secret with the CA certificate of the Redis server, in key `ca.crt`. If set, the
+    /// connection uses TLS with Harbor 2.13 or newer; older versions ignore it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub certificate_ref: Option<String>,
 }
 
 impl RedisHost {
-    /// The port that it listens on.
+    /// Returns the port, with the default applied.
     pub fn port(&self) -> i32 {
         let usual = if self.sentinel_master_set.is_some() { 26379 } else { 6379 };
         self.port.unwrap_or(usual)
     }
 
-    /// The database of this number there.
+    /// Returns a connection to the database with the given number.
     pub fn database(&self, number: i32) -> RedisConnection {
         RedisConnection { server: self.clone(), database: number }
     }
 }
 
-/// The numbers of the databases, which never change: what is in them would be lost.
+/// Redis database numbers of the components. They never change: data in another database would be lost.
 pub mod database {
-    /// Core's.
+    /// Redis database of Core.
     pub const CORE: i32 = 0;
-    /// The registry's.
+    /// Redis database of the registry.
     pub const REGISTRY: i32 = 1;
-    /// The job service's.
+    /// Redis database of JobService.
     pub const JOB_SERVICE: i32 = 2;
-    /// ChartMuseum's.
+    /// Redis database of ChartMuseum.
     pub const CHART_MUSEUM: i32 = 3;
-    /// Trivy's.
+    /// Redis database of Trivy.
     pub const TRIVY: i32 = 5;
 }
 
-/// One of Redis' databases.
+/// Connection to one database of a Redis server.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RedisConnection {
-    /// Where it is.
+    /// Redis server and credentials.
     #[serde(flatten)]
     pub server: RedisHost,
-    /// Its number.
+    /// Number of the Redis database, 0 to 8. Default: 0.
     #[serde(default)]
     #[schemars(range(min = 0, max = 8))]
     pub database: i32,
 }
 
-/// A connection that is given up when it has been idle.
+/// Redis connection with an idle timeout.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RedisWithIdleTimeout {
-    /// Where it is.
+    /// Server, credentials and database number.
     #[serde(flatten)]
     pub connection: RedisConnection,
-    /// After which idle time a connection is closed.
+    /// Idle time after which a connection is closed, as a Go duration in whole seconds
+    /// (`idle_timeout_seconds` of Harbor). Default: `30s`.
     #[serde(default = "half_a_minute")]
     pub idle_timeout: GoDuration,
 }
 
-/// The Redis of the job service's queue.
+/// Redis connection of the job queue.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RedisPool {
-    /// Where it is.
+    /// Server, credentials and database number.
     #[serde(flatten)]
     pub connection: RedisConnection,
-    /// The prefix of its keys; `jobservice::<namespace>::<name>` if nothing is said.
+    /// Key prefix of the job queue (`redis_pool.namespace` of JobService). Default:
+    /// `jobservice::<namespace>::<name>`. Queued jobs under another prefix are not found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// After which idle time a connection is closed.
+    /// Idle time after which a connection is closed, as a Go duration in whole seconds (`idle_timeout_second`
+    /// of JobService). Default: `30s`.
     #[serde(default = "half_a_minute")]
     pub idle_timeout: GoDuration,
 }

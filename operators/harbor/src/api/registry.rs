@@ -1,4 +1,4 @@
-//! The registry: images come in and go out.
+//! Registry: the Distribution server that stores and serves images.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use super::registry_log::RegistryLog;
 use super::registry_storage::RegistryStorage;
 use super::status::ComponentStatus;
 
-/// What the registry should be.
+/// Desired state of the registry, the Distribution server that stores and serves images.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "goharbor.io",
@@ -28,184 +28,199 @@ use super::status::ComponentStatus;
     plural = "registries",
     namespaced,
     category = "goharbor",
-    doc = "Registry is where images come in and go out.",
+    doc = "Registry is the Distribution server that stores and serves images.",
     derive = "PartialEq",
     status = "ComponentStatus",
     scale(spec_replicas_path = ".spec.replicas", status_replicas_path = ".status.replicas")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct RegistrySpec {
-    /// How its pods are run.
+    /// Pod settings of the registry.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// Secrets with more certificate authorities to trust, under ca.crt.
+    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub certificate_refs: Vec<String>,
-    /// Services that are told of errors, each with the Secret of its options.
+    /// Error reporting services (`reporting` of Distribution): name of the service, and name of the Secret
+    /// whose keys and values are its options.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reporting: BTreeMap<String, String>,
-    /// How pods are replaced: RollingUpdate or Recreate.
+    /// Update strategy of the Deployment: `RollingUpdate` or `Recreate`. Default: `RollingUpdate`. `Recreate`
+    /// is always used while a volume can be mounted by a single node only.
     #[serde(default = "rolling")]
     pub update_strategy_type: String,
-    /// Who may ask it.
+    /// Authentication of clients (`auth` of Distribution). If unset, the registry accepts every client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authentication: Option<RegistryAuthentication>,
-    /// What it still understands.
+    /// Support of deprecated formats (`compatibility` of Distribution). If unset, none is supported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compatibility: Option<RegistryCompatibility>,
-    /// When it is healthy.
+    /// Health checks of the registry (`health` of Distribution). If unset, only the storage driver is
+    /// checked, every 5s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<RegistryHealth>,
-    /// How it serves.
+    /// HTTP server of the registry (`http` of Distribution). If unset, the defaults of the fields apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<RegistryHttp>,
-    /// What it logs.
+    /// Log settings of the registry (`log` of Distribution). Default: text at level `info`.
     #[serde(default)]
     pub log: RegistryLog,
-    /// What is put between.
+    /// Middleware of the registry (`middleware` of Distribution). If unset, there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub middlewares: Option<RegistryMiddlewares>,
-    /// The addresses on which it listens.
+    /// IP families to listen on. The values are validated, but have no effect on the registry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
-    /// Who is told of what happens.
+    /// Webhook notifications of the registry (`notifications` of Distribution). If unset, none are sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notifications: Option<RegistryNotifications>,
-    /// Its way into the world.
+    /// HTTP proxy for outbound connections of the registry. If unset, the registry connects directly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<Proxy>,
-    /// The Redis of its cache.
+    /// Redis connection of the registry's cache (`redis` of Distribution). Required if
+    /// `storage.cache.blobdescriptor` is `redis`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redis: Option<RegistryRedis>,
-    /// Where images are.
+    /// Storage of the registry (`storage` of Distribution).
     pub storage: RegistryStorage,
-    /// Its traces.
+    /// Distributed tracing of the registry controller, which runs in the registry's pods. If unset, no traces
+    /// are sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
-    /// What it refuses.
+    /// Validation of pushed manifests (`validation` of Distribution). If unset, validation is enabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation: Option<RegistryValidation>,
 }
 
 impl RegistrySpec {
-    /// How it is reached inside the cluster.
+    /// Returns the scheme under which the registry is reached inside the cluster.
     pub fn served(&self) -> Served {
         Served::with(self.http.as_ref().and_then(|http| http.tls.as_ref()))
     }
 }
 
-/// Who may ask the registry.
+/// Authentication of the registry's clients. If several are set, `htPasswd` takes precedence over `token`,
+/// and `token` over `silly`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryAuthentication {
-    /// Who has a password in a file.
+    /// Basic authentication with an htpasswd file (`auth.htpasswd` of Distribution).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ht_passwd: Option<RegistryHtPasswd>,
-    /// Who says anything at all: for tests.
+    /// Accept every `Authorization` header (`auth.silly` of Distribution). For tests only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silly: Option<RegistrySilly>,
-    /// Who has a token.
+    /// Authentication with bearer tokens (`auth.token` of Distribution).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<RegistryToken>,
 }
 
-/// Passwords in a file.
+/// Basic authentication with an htpasswd file.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RegistryHtPasswd {
-    /// What is said to who has none.
+    /// Realm sent in the `WWW-Authenticate` challenge.
     pub realm: String,
-    /// The Secret with the file, under htpasswd.
+    /// Name of the Secret with the htpasswd file (bcrypt hashes), in key `htpasswd`.
     #[schemars(regex(pattern = pattern::NAME))]
     pub secret_ref: String,
 }
 
-/// Anybody.
+/// Authentication that accepts every `Authorization` header, for tests only.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RegistrySilly {
-    /// What is said to who says nothing.
+    /// Realm sent in the `WWW-Authenticate` challenge.
     pub realm: String,
-    /// For what.
+    /// Service name sent in the `WWW-Authenticate` challenge.
     pub service: String,
 }
 
-/// Which tokens the registry takes.
+/// Authentication with bearer tokens.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RegistryToken {
-    /// Where they are had.
+    /// URL of the token endpoint, sent as the realm in the `WWW-Authenticate` challenge.
     pub realm: String,
-    /// What they are for.
+    /// Service name sent in the `WWW-Authenticate` challenge; tokens must be issued for it.
     pub service: String,
-    /// Who issues them.
+    /// Issuer that a token must name in its `iss` claim.
     pub issuer: String,
-    /// The Secret with the certificate of the key that signs them, under tls.crt.
+    /// Name of the Secret with the certificate that verifies token signatures, in key `tls.crt`
+    /// (`rootcertbundle` of Distribution).
     #[schemars(regex(pattern = pattern::NAME))]
     pub certificate_ref: String,
-    /// Whether who has none is sent to where they are had, by the name that was asked for.
+    /// Redirect unauthenticated clients to the token endpoint, using the host name of the request
+    /// (`autoredirect` of Distribution). Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub autoredirect: Option<bool>,
 }
 
-/// What the registry still understands.
+/// Support of deprecated formats.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryCompatibility {
-    /// Manifests of the first schema.
+    /// Image manifests of schema version 1 (`compatibility.schema1` of Distribution). If unset, they are
+    /// rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema1: Option<RegistrySchema1>,
 }
 
-/// Manifests of the first schema.
+/// Support of image manifests of schema version 1.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistrySchema1 {
-    /// Whether they are understood.
+    /// Accept image manifests of schema version 1. Default: false.
     pub enabled: bool,
-    /// The Secret with the key that signs them, under tls.key.
+    /// Name of the Secret with the key that signs these manifests, in key `tls.key` (`signingkeyfile` of
+    /// Distribution).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub certificate_ref: Option<String>,
 }
 
 choice! {
-    /// On what is listened.
+    /// Network of the registry's listener (`http.net` of Distribution).
     Listen { Unix = "unix", Tcp = "tcp" }
 }
 
-/// How the registry serves.
+/// HTTP server of the registry.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryHttp {
-    /// How long open requests may take when it stops.
+    /// Time for open requests to finish when the registry stops, as a Go duration such as `60s`
+    /// (`draintimeout` of Distribution). Default: 60s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drain_timeout: Option<GoDuration>,
-    /// Added to every answer.
+    /// Headers added to every response (`headers` of Distribution). Default: `X-Content-Type-Options:
+    /// nosniff`.
     pub headers: BTreeMap<String, Vec<String>>,
-    /// The URL by which it calls itself.
+    /// External URL of the registry, used in the URLs that it returns (`host` of Distribution). If unset,
+    /// Distribution derives it from the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// On what it listens.
+    /// Network of the listener: `tcp` or `unix` (`net` of Distribution). Default: `tcp`.
     pub net: Listen,
-    /// The path under which it serves.
+    /// Path prefix of all routes, beginning and ending with a slash (`prefix` of Distribution). If unset, the
+    /// registry serves at the root.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::PREFIX))]
     pub prefix: Option<String>,
-    /// Whether it calls itself by the path alone.
+    /// Return relative URLs in `Location` headers (`relativeurls` of Distribution). Default: true.
     #[serde(rename = "relativeURLs")]
     pub relative_urls: bool,
-    /// The Secret with the key of what users carry for it, under REGISTRY_HTTP_SECRET.
+    /// Name of the Secret with the key that signs the state of uploads, in key `REGISTRY_HTTP_SECRET` or
+    /// `secret` (`http.secret` of Distribution). All replicas need the same key.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub secret_ref: Option<String>,
-    /// Metrics, and what developers ask.
+    /// Debug server with metrics (`debug` of Distribution). If unset, there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub debug: Option<RegistryDebug>,
-    /// HTTP/2.
+    /// HTTP/2 settings of the server (`http2` of Distribution). If unset, HTTP/2 is enabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http2: Option<RegistryHttp2>,
-    /// The certificate with which it serves.
+    /// Internal TLS certificate of the registry. If unset, the registry serves plain HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
 }
@@ -227,14 +242,14 @@ impl Default for RegistryHttp {
     }
 }
 
-/// Metrics, and what developers ask.
+/// Debug server of the registry, with metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryDebug {
-    /// On this port.
+    /// Port of the debug server. Default: 5001.
     #[schemars(range(min = 1))]
     pub port: i32,
-    /// Metrics.
+    /// Prometheus metrics of the debug server. If unset, it serves no metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prometheus: Option<RegistryPrometheus>,
 }
@@ -245,13 +260,13 @@ impl Default for RegistryDebug {
     }
 }
 
-/// Metrics of the registry.
+/// Prometheus metrics of the registry.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryPrometheus {
-    /// Whether there are any.
+    /// Serve Prometheus metrics on the debug server. Default: false.
     pub enabled: bool,
-    /// The path under which they are read.
+    /// HTTP path of the metrics. Default: `/metrics`.
     pub path: String,
 }
 
@@ -261,72 +276,75 @@ impl Default for RegistryPrometheus {
     }
 }
 
-/// HTTP/2.
+/// HTTP/2 settings of the registry's server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryHttp2 {
-    /// Whether it is not spoken.
+    /// Disable HTTP/2 for the registry. Default: false.
     pub disabled: bool,
 }
 
-/// What is put between the registry and others.
+/// Middleware of the registry, by extension point.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryMiddlewares {
-    /// In front of it.
+    /// Middleware around the whole registry (`middleware.registry` of Distribution).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub registry: Vec<RegistryMiddleware>,
-    /// In front of each repository.
+    /// Middleware around each repository (`middleware.repository` of Distribution).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub repository: Vec<RegistryMiddleware>,
-    /// In front of the storage.
+    /// Middleware around the storage driver, such as `cloudfront` (`middleware.storage` of Distribution).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub storage: Vec<RegistryMiddleware>,
 }
 
-/// Something that is put between.
+/// One middleware of the registry, with its options.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RegistryMiddleware {
-    /// What.
+    /// Name of the middleware, as Distribution registers it.
     pub name: String,
-    /// The Secret whose keys and values are its options.
+    /// Name of the Secret whose keys and values are the options of the middleware. If unset, it has no
+    /// options.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub options_ref: Option<String>,
 }
 
-/// The Redis of the registry's cache.
+/// Redis connection of the registry's cache.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RegistryRedis {
-    /// Where it is.
+    /// Server, credentials and database number.
     #[serde(flatten)]
     pub connection: RedisConnection,
-    /// How long it may take to connect.
+    /// Timeout for connecting to Redis, as a Go duration (`dialtimeout` of Distribution). Default: 10s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dial_timeout: Option<GoDuration>,
-    /// How long an answer may take.
+    /// Timeout for reading from Redis, as a Go duration (`readtimeout` of Distribution). Default: 10s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_timeout: Option<GoDuration>,
-    /// How long a question may take.
+    /// Timeout for writing to Redis, as a Go duration (`writetimeout` of Distribution). Default: 10s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_timeout: Option<GoDuration>,
-    /// How many connections, and for how long.
+    /// Connection pool of the registry's Redis client. If unset, at most 500 connections of which 100 idle,
+    /// closed after 60s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<RegistryRedisPool>,
 }
 
-/// The registry's connections to Redis.
+/// Connection pool of the registry's Redis client.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryRedisPool {
-    /// After which idle time one is closed.
+    /// Idle time after which a connection is closed, as a Go duration (`idletimeout` of Distribution).
+    /// Default: `30s`.
     pub idle_timeout: GoDuration,
-    /// How many there may be.
+    /// Maximum number of open connections (`maxactive` of Distribution). Default: 5.
     #[schemars(range(min = 0))]
     pub max_active: i32,
-    /// How many are kept when idle.
+    /// Maximum number of idle connections (`maxidle` of Distribution). Default: 3.
     #[schemars(range(min = 0))]
     pub max_idle: i32,
 }
@@ -337,35 +355,35 @@ impl Default for RegistryRedisPool {
     }
 }
 
-/// What the registry refuses.
+/// Validation of pushed manifests.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryValidation {
-    /// Whether it refuses nothing.
+    /// Disable the validation of manifests (`validation.disabled` of Distribution). Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disabled: Option<bool>,
-    /// What in manifests.
+    /// Validation rules for manifests (`validation.manifests` of Distribution).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manifests: Option<RegistryManifests>,
 }
 
-/// What the registry refuses in manifests.
+/// Validation rules for manifests.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryManifests {
-    /// URLs of layers.
+    /// Rules for the URLs of foreign layers in manifests (`urls` of Distribution).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub urls: Option<RegistryManifestUrls>,
 }
 
-/// Which URLs of layers the registry takes.
+/// Rules for the URLs of foreign layers in manifests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryManifestUrls {
-    /// Patterns of those it takes.
+    /// Regular expressions of URLs that manifests may contain (`allow` of Distribution).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
-    /// Patterns of those it refuses.
+    /// Regular expressions of URLs that manifests must not contain (`deny` of Distribution).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! When a registry is healthy, and who is told of what happens in it.
+//! Health checks and webhook notifications of the registry.
 
 use std::collections::BTreeMap;
 
@@ -22,157 +22,162 @@ fn ten_seconds() -> GoDuration {
     "10s".into()
 }
 
-/// When the registry is healthy.
+/// Health checks that the registry runs on itself and its dependencies.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryHealth {
-    /// While these files are not there.
+    /// Files whose existence makes the registry unhealthy (`health.file` of Distribution).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub file: Vec<FileCheck>,
-    /// While these URLs answer.
+    /// URLs that must respond as expected (`health.http` of Distribution).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub http: Vec<HttpCheck>,
-    /// While its storage answers.
+    /// Check of the storage driver (`health.storagedriver` of Distribution). If unset, it is checked every 5s
+    /// with a threshold of 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_driver: Option<StorageDriverCheck>,
-    /// While these addresses answer.
+    /// Addresses that must accept TCP connections (`health.tcp` of Distribution).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tcp: Vec<TcpCheck>,
 }
 
-/// A file that must not be there.
+/// Health check that fails while a file exists.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileCheck {
-    /// Which.
+    /// Path of the file in the container.
     pub path: String,
-    /// How often it is looked for.
+    /// Time between two checks, as a Go duration. Default: `5s`.
     #[serde(default = "five_seconds")]
     pub interval: GoDuration,
 }
 
-/// A URL that must answer.
+/// Health check that requests a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpCheck {
-    /// Which.
+    /// URL that the check requests.
     #[schemars(regex(pattern = pattern::URL))]
     pub uri: String,
-    /// Sent with the question.
+    /// Headers added to the request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, Vec<String>>,
-    /// How often it is asked.
+    /// Time between two checks, as a Go duration. Default: `5s`.
     #[serde(default = "five_seconds")]
     pub interval: GoDuration,
-    /// With what it must answer.
+    /// Expected HTTP status code of the response. Default: 200.
     #[serde(rename = "statuscode", default = "ok")]
     #[schemars(range(min = 0))]
     pub status_code: i32,
-    /// After how many failures it counts.
+    /// Number of failed checks after which the registry is unhealthy. Default: 3.
     #[serde(default = "three")]
     #[schemars(range(min = 0))]
     pub threshold: i32,
-    /// How long the answer may take.
+    /// Timeout of the request, as a Go duration. Default: `5s`.
     #[serde(default = "five_seconds")]
     pub timeout: GoDuration,
 }
 
-/// Whether the storage must answer.
+/// Health check of the storage driver.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StorageDriverCheck {
-    /// Whether it must.
+    /// Check the storage driver. Default: true.
     #[serde(default = "truth")]
     pub enabled: bool,
-    /// How often it is asked.
+    /// Time between two checks, as a Go duration. Default: `5s`.
     #[serde(default = "five_seconds")]
     pub interval: GoDuration,
-    /// After how many failures it counts.
+    /// Number of failed checks after which the registry is unhealthy. Default: 3.
     #[serde(default = "three")]
     #[schemars(range(min = 1))]
     pub threshold: i32,
 }
 
-/// An address that must answer.
+/// Health check that opens a TCP connection.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TcpCheck {
-    /// Which, with its port.
+    /// Address to connect to, as `host:port` (`addr` of Distribution).
     pub address: String,
-    /// How often it is asked.
+    /// Time between two checks, as a Go duration. Default: `5s`.
     #[serde(default = "five_seconds")]
     pub interval: GoDuration,
-    /// After how many failures it counts.
+    /// Number of failed checks after which the registry is unhealthy. Default: 3.
     #[serde(default = "three")]
     #[schemars(range(min = 0))]
     pub threshold: i32,
-    /// How long it may take to connect.
+    /// Timeout for connecting, as a Go duration. Default: `5s`.
     #[serde(default = "five_seconds")]
     pub timeout: GoDuration,
 }
 
-/// Who is told of what happens.
+/// Webhook notifications of the registry.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryNotifications {
-    /// These.
+    /// Endpoints that receive the notifications (`notifications.endpoints` of Distribution).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub endpoints: Vec<NotificationEndpoint>,
-    /// Of what.
+    /// Content of the notifications (`notifications.events` of Distribution). If unset, references are
+    /// included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<NotificationEvents>,
 }
 
-/// Somebody who is told of what happens.
+/// Endpoint that receives notifications of the registry.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NotificationEndpoint {
-    /// Their name.
+    /// Human-readable name of the endpoint.
     pub name: String,
-    /// Where they are told.
+    /// URL to which notifications are sent.
     #[schemars(regex(pattern = pattern::URL))]
     pub url: String,
-    /// How long one waits after failures.
+    /// Time to wait after `threshold` failures before the endpoint is tried again, as a Go duration. Default:
+    /// `10s`.
     #[serde(default = "ten_seconds")]
     pub backoff: GoDuration,
-    /// Whether they are not told.
+    /// Send no notifications to this endpoint. Default: false.
     #[serde(default)]
     pub disabled: bool,
-    /// Sent with what is told.
+    /// Headers added to every notification.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, Vec<String>>,
-    /// Types that they are not told of.
+    /// Media types for which no notification is sent (`ignoredmediatypes` of Distribution). Older form of
+    /// `ignore.mediaTypes`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored_media_types: Vec<String>,
-    /// After how many failures one waits.
+    /// Number of failures after which the backoff begins. Default: 3.
     #[serde(default = "three")]
     #[schemars(range(min = 0))]
     pub threshold: i32,
-    /// How long the answer may take.
+    /// Timeout of a notification, as a Go duration. Default: `5s`.
     #[serde(default = "five_seconds")]
     pub timeout: GoDuration,
-    /// What they are not told of.
+    /// Events for which no notification is sent (`ignore` of Distribution).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignore: Option<NotificationIgnore>,
 }
 
-/// What somebody is not told of.
+/// Events for which no notification is sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NotificationIgnore {
-    /// What is done.
+    /// Actions for which no notification is sent, such as `pull`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<String>,
-    /// To what.
+    /// Media types for which no notification is sent (`mediatypes` of Distribution).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub media_types: Vec<String>,
 }
 
-/// What is told.
+/// Content of the registry's notifications.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NotificationEvents {
-    /// Whether it says what a manifest refers to.
+    /// Include the references of a manifest in its events (`includereferences` of Distribution). Default:
+    /// true.
     #[serde(default = "truth")]
     pub include_references: bool,
 }

@@ -1,4 +1,4 @@
-//! What a registry logs.
+//! Log settings of the registry.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,27 @@ use super::log::RegistryLogLevel;
 use super::pattern;
 
 choice! {
-    /// How lines of a log look.
+    /// Format of log entries (`log.formatter` of Distribution).
     LogFormatter { Text = "text", Json = "json", Logstash = "logstash" }
 }
 
-/// What the registry logs.
+/// Log settings of the registry.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryLog {
-    /// Added to every line.
+    /// Fields added to every log entry (`log.fields` of Distribution).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, String>,
-    /// How lines look.
+    /// Format of log entries: `text`, `json` or `logstash` (`log.formatter` of Distribution). Default:
+    /// `text`.
     pub formatter: LogFormatter,
-    /// From this level on.
+    /// Lowest level of log entries that the registry writes: `debug`, `info`, `warning` or `error`
+    /// (`log.level` of Distribution). Default: `info`.
     pub level: RegistryLogLevel,
-    /// A line for every request.
+    /// Access log of the registry (`log.accesslog` of Distribution). If unset, requests are logged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_log: Option<RegistryAccessLog>,
-    /// What else is done with lines.
+    /// Log hooks, such as `mail` (`log.hooks` of Distribution).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<RegistryLogHook>,
 }
@@ -45,24 +47,24 @@ impl Default for RegistryLog {
     }
 }
 
-/// A line for every request.
+/// Access log of the registry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryAccessLog {
-    /// Whether there is none.
+    /// Disable the access log of the registry. Default: false.
     pub disabled: bool,
 }
 
-/// What else is done with lines of the log.
+/// Hook that is called for log entries of some levels.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RegistryLogHook {
-    /// What.
+    /// Type of the hook, such as `mail`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// With lines of these levels.
+    /// Levels of log entries for which the hook is called.
     pub levels: Vec<String>,
-    /// The Secret whose keys and values are its options.
+    /// Name of the Secret whose keys and values are the options of the hook.
     #[schemars(regex(pattern = pattern::NAME))]
     pub options_ref: String,
 }

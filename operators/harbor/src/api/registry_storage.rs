@@ -1,4 +1,4 @@
-//! Where a Registry keeps images, and how it cares for them.
+//! Storage settings of a Registry.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,50 +8,54 @@ use super::driver::{Azure, Gcs, Oss, S3, StorageRedirect, Swift, threads, truth}
 use super::duration::GoDuration;
 use super::embedded::{Embedded, VolumeSource};
 
-/// Where images are.
+/// Storage of the registry (`storage` of Distribution).
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RegistryStorage {
-    /// What is kept nearer.
+    /// Cache of blob metadata (`storage.cache` of Distribution). If unset, it is kept in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<RegistryCache>,
-    /// Whether images can be deleted.
+    /// Deletion of blobs and manifests (`storage.delete` of Distribution). If unset, it is allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delete: Option<RegistryDelete>,
-    /// In what.
+    /// Storage backend of the images. Exactly one backend is needed.
     pub driver: RegistryDriver,
-    /// How they are cared for.
+    /// Maintenance of the storage (`storage.maintenance` of Distribution). If unset, uploads are not purged
+    /// and writing is allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub maintenance: Option<RegistryMaintenance>,
-    /// Whether downloads are redirected to the store.
+    /// Redirect of downloads to the storage backend (`storage.redirect` of Distribution). If unset, downloads
+    /// are redirected where the backend supports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect: Option<StorageRedirect>,
 }
 
 choice! {
-    /// Where what is known of blobs is kept.
+    /// Backend of the cache of blob metadata.
     BlobDescriptorCache { InMemory = "inmemory", Redis = "redis" }
 }
 
-/// What is kept nearer.
+/// Cache of blob metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryCache {
-    /// What is known of blobs.
+    /// Backend of the cache: `inmemory` or `redis` (`blobdescriptor` of Distribution). If unset, `inmemory`
+    /// is used. `redis` requires `spec.redis`.
     #[serde(rename = "blobdescriptor", skip_serializing_if = "Option::is_none")]
     pub blob_descriptor: Option<BlobDescriptorCache>,
 }
 
-/// Whether images can be deleted.
+/// Deletion of blobs and manifests.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RegistryDelete {
-    /// Whether they can.
+    /// Allow the deletion of blobs and manifests, which garbage collection needs (`delete.enabled` of
+    /// Distribution). Default: true.
     #[serde(default = "truth")]
     pub enabled: bool,
 }
 
-/// In what images are: in exactly one of these.
+/// Storage backend of the images. Exactly one backend is needed.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-kubernetes-validations" = [
@@ -65,35 +69,35 @@ pub struct RegistryDelete {
     },
 ]))]
 pub struct RegistryDriver {
-    /// In memory: for tests.
+    /// Store images in the memory of the process (driver `inmemory` of Distribution). For tests only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inmemory: Option<InMemory>,
-    /// In a volume.
+    /// Store images in a volume (driver `filesystem` of Distribution).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filesystem: Option<RegistryFileSystem>,
-    /// In S3.
+    /// Store images in Amazon S3 or a compatible object store (driver `s3` of Distribution).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub s3: Option<S3>,
-    /// In Swift.
+    /// Store images in OpenStack Swift (driver `swift` of Distribution).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub swift: Option<Swift>,
-    /// In Azure.
+    /// Store images in Azure Blob Storage (driver `azure` of Distribution).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub azure: Option<Azure>,
-    /// In Google Cloud Storage.
+    /// Store images in Google Cloud Storage (driver `gcs` of Distribution).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gcs: Option<Gcs>,
-    /// In OSS.
+    /// Store images in Alibaba Cloud OSS (driver `oss` of Distribution).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oss: Option<Oss>,
 }
 
-/// In memory.
+/// Storage in the memory of the process, without settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct InMemory {}
 
 impl RegistryDriver {
-    /// The names of all that are given. There should be one.
+    /// Returns the names of all backends that are set; a valid spec has exactly one.
     pub fn names(&self) -> Vec<&'static str> {
         let all = [
             self.s3.as_ref().map(|_| "s3"),
@@ -108,52 +112,54 @@ impl RegistryDriver {
     }
 }
 
-/// In a volume.
+/// Storage of images in a volume, mounted at `/var/lib/registry`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RegistryFileSystem {
-    /// Which, as in a Pod.
+    /// Volume source, as in a Pod but without a name.
     pub volume_source: Embedded<VolumeSource>,
-    /// The directory in it.
+    /// Subdirectory of the volume to mount. If unset, the root of the volume is mounted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// How many files are read and written at the same time.
+    /// Maximum number of concurrent file operations; at least 25 (`maxthreads` of Distribution). Default:
+    /// 100.
     #[serde(rename = "maxthreads", default = "threads")]
     #[schemars(range(min = 25))]
     pub max_threads: i32,
 }
 
-/// How images are cared for.
+/// Maintenance of the registry's storage.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryMaintenance {
-    /// Nobody may change them.
+    /// Read-only mode (`maintenance.readonly` of Distribution). If unset, writing is allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only: Option<RegistryReadOnly>,
-    /// Uploads that nobody finished go.
+    /// Purging of unfinished uploads (`maintenance.uploadpurging` of Distribution). If unset, they are not
+    /// purged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upload_purging: Option<UploadPurging>,
 }
 
-/// Whether nobody may change images.
+/// Read-only mode of the registry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryReadOnly {
-    /// Whether nobody may.
+    /// Reject pushes and deletions. Default: false.
     pub enabled: bool,
 }
 
-/// When uploads that nobody finished go.
+/// Purging of unfinished uploads.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UploadPurging {
-    /// Whether they do.
+    /// Purge unfinished uploads. Default: false.
     pub enabled: bool,
-    /// At which age.
+    /// Age after which an unfinished upload is deleted, as a Go duration. Default: `168h`.
     pub age: GoDuration,
-    /// How often they are looked for.
+    /// Time between two purges, as a Go duration. Default: `24h`.
     pub interval: GoDuration,
-    /// Whether it is only said.
+    /// Only log the uploads that would be deleted (`dryrun` of Distribution). Default: false.
     pub dry_run: bool,
 }
 

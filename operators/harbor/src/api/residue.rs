@@ -1,24 +1,25 @@
-//! What one version of an object cannot hold of another: kept, so that nothing is lost on the way there and back.
+//! Fields of an object that another API version lacks, stored so that conversion is lossless.
 //!
-//! A residue is the difference between what comes back and what was there. A change in it is made only where the object is
-//! still as it was when the difference was taken: what a user edits meanwhile in the version that they see wins.
+//! A residue is the difference between an object after a round trip and the original. Each change in it is
+//! applied only if the object still has the value from which the difference was computed: edits that a user
+//! makes in the other version take precedence.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-/// One difference.
+/// One difference between two objects.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 struct Change {
     path: Vec<String>,
-    /// What comes back there by itself; nothing if it is not there.
+    /// Value that the round trip produces; none if the field is missing.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some")]
     was: Option<Value>,
-    /// What belongs there; nothing if it is to go.
+    /// Original value; none if the field is to be removed.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some")]
     is: Option<Value>,
 }
 
-/// A null that is there is not the same as nothing.
+/// Keeps an explicit null apart from a missing field.
 fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
@@ -29,24 +30,25 @@ fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::
 pub(super) struct Residue(Vec<Change>);
 
 impl Residue {
-    /// What has to be done to `from` so that it becomes `to`.
+    /// Computes the changes that turn `from` into `to`.
     pub(super) fn between(from: &Value, to: &Value) -> Self {
         let mut changes = Vec::new();
         compare(&mut Vec::new(), Some(from), Some(to), &mut changes);
         Self(changes)
     }
 
-    /// As it was written; nothing where that makes no sense, since what a user put there must not stop a read.
+    /// Parses a residue. Invalid text is an empty residue, because what a user writes there must not prevent
+    /// reading.
     pub(super) fn read(text: &str) -> Self {
         serde_json::from_str(text).unwrap_or_default()
     }
 
-    /// For an annotation; `None` if there is nothing.
+    /// Serializes the residue for an annotation; `None` if it is empty.
     pub(super) fn write(&self) -> Option<String> {
         if self.0.is_empty() { None } else { serde_json::to_string(self).ok() }
     }
 
-    /// Makes the changes that still make sense.
+    /// Applies the changes that still match.
     pub(super) fn apply(&self, value: &mut Value) {
         for Change { path, was, is } in &self.0 {
             let Some((field, parents)) = path.split_last() else {

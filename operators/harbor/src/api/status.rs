@@ -1,7 +1,7 @@
-//! What is said in return.
+//! Status types of the Harbor kinds.
 //!
-//! The schema is as lax as that of the definitions which these succeed: objects that are stored must stay valid, with reasons
-//! that have spaces in them, and without times of transition. Fields that we do not know are kept.
+//! The schema is as permissive as that of the CRDs which these kinds take over from: stored objects must stay
+//! valid, with reasons that contain spaces and without transition times. Unknown fields are kept.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,52 +9,52 @@ use serde_json::{Map, Value};
 
 use super::choice::choice;
 
-/// Who wrote a status.
+/// Controller that wrote the status.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OperatorStatus {
-    /// The controller.
+    /// Name of the controller that wrote the status.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub controller_name: Option<String>,
-    /// Its version.
+    /// Version of the operator that wrote the status.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub controller_version: Option<String>,
-    /// The commit that it was built from.
+    /// Git commit that the operator was built from, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub controller_git_commit: Option<String>,
 }
 
-/// One thing that is true, false or unknown.
+/// Condition of an object, as in Kubernetes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
-    /// What.
+    /// Type of the condition, such as `Ready`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// True, False or Unknown.
+    /// Status of the condition: `True`, `False` or `Unknown`.
     pub status: String,
-    /// Why, in a word.
+    /// Reason for the last transition, as one CamelCase word for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Why, for people.
+    /// Details about the last transition, as a sentence for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Since when.
+    /// Time of the last change of the condition's status, in RFC 3339 format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<String>,
-    /// Of which generation of the spec.
+    /// Generation of the object that the condition was computed for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 }
 
-/// The names of conditions, beside the standard ones.
+/// Names of the Harbor-specific conditions.
 pub mod condition {
-    /// Not everything is as it should be yet: what the first operator of these kinds said, for those who script against it.
+    /// True until everything is ready. Kept for scripts written for the upstream operator.
     pub const IN_PROGRESS: &str = "InProgress";
-    /// Core and Harbor: no migration of the database was interrupted, as far as is known.
+    /// Core and Harbor: no interrupted migration of the database was found.
     pub const SCHEMA_CLEAN: &str = "SchemaClean";
     /// HarborCluster: the cache is ready.
     pub const CACHE_READY: &str = "CacheReady";
@@ -62,65 +62,65 @@ pub mod condition {
     pub const DATABASE_READY: &str = "DatabaseReady";
     /// HarborCluster: the storage is ready.
     pub const STORAGE_READY: &str = "StorageReady";
-    /// HarborCluster: Harbor itself is ready.
+    /// HarborCluster: the Harbor itself is ready.
     pub const SERVICE_READY: &str = "ServiceReady";
-    /// All of these.
+    /// Names of all Harbor-specific conditions.
     pub const ALL: [&str; 6] =
         [IN_PROGRESS, SCHEMA_CLEAN, CACHE_READY, DATABASE_READY, STORAGE_READY, SERVICE_READY];
 }
 
-/// The reason of a part of a HarborCluster that was ready with the present spec, and is not any more.
+/// Reason for a part of a HarborCluster that was ready with the current spec and no longer is.
 pub const NOT_READY: &str = "NotReady";
 
-/// What has become of a component, or of a Harbor.
+/// Observed state of a component or of a Harbor.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct ComponentStatus {
-    /// Who says so.
+    /// Controller that wrote the status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operator: Option<OperatorStatus>,
-    /// The generation of the spec that it is said of.
+    /// Generation of the spec that the status was computed for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// How many pods there are.
+    /// Number of pods of the component, for the scale subresource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// What is true of it.
+    /// Conditions of the object, such as `Ready`, `Progressing` and `Failed`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    /// Everything else.
+    /// All other fields, kept as they are.
     #[serde(flatten)]
     #[schemars(skip)]
     pub other: Map<String, Value>,
 }
 
 choice! {
-    /// A HarborCluster in one word.
+    /// Summary of the state of a HarborCluster.
     Health { Provisioning = "provisioning", Healthy = "healthy", Unhealthy = "unhealthy" }
 }
 
-/// What has become of a HarborCluster.
+/// Observed state of a HarborCluster.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct HarborClusterStatus {
-    /// Who says so.
+    /// Controller that wrote the status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operator: Option<OperatorStatus>,
-    /// In one word: provisioning, healthy or unhealthy.
+    /// Summary of the state: `provisioning`, `healthy` or `unhealthy`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// The generation of the spec that it is said of.
+    /// Generation of the spec that the status was computed for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Changes with what is said.
+    /// Number that grows whenever `status` or a condition changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<i64>,
-    /// What is true of it.
+    /// Conditions of the object, such as `CacheReady`, `DatabaseReady`, `StorageReady` and `ServiceReady`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    /// Everything else.
+    /// All other fields, kept as they are.
     #[serde(flatten)]
     #[schemars(skip)]
     pub other: Map<String, Value>,

@@ -1,4 +1,4 @@
-//! Trivy: it looks for known holes.
+//! Trivy: the vulnerability scanner of Harbor.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use super::pattern;
 use super::redis::RedisConnection;
 use super::status::ComponentStatus;
 
-/// What Trivy should be.
+/// Desired state of Trivy, which scans images for known vulnerabilities.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "goharbor.io",
@@ -22,54 +22,58 @@ use super::status::ComponentStatus;
     plural = "trivies",
     namespaced,
     category = "goharbor",
-    doc = "Trivy looks for known holes in images.",
+    doc = "Trivy scans images for known vulnerabilities.",
     derive = "PartialEq",
     status = "ComponentStatus"
 )]
 #[serde(rename_all = "camelCase")]
 pub struct TrivySpec {
-    /// How its pods are run.
+    /// Pod settings of Trivy.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// Secrets with more certificate authorities to trust, under ca.crt.
+    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub certificate_refs: Vec<String>,
-    /// Whether nothing is asked of the world while scanning.
+    /// Scan without network requests for package metadata (`SCANNER_TRIVY_OFFLINE_SCAN` of the adapter).
+    /// Default: false.
     #[serde(default)]
     pub offline_scan: bool,
-    /// Which holes are told of.
+    /// Severities of vulnerabilities to report (`SCANNER_TRIVY_SEVERITY` of the adapter). Default: all of
+    /// `UNKNOWN`, `LOW`, `MEDIUM`, `HIGH` and `CRITICAL`.
     #[serde(default = "all_severities")]
     pub severities: Vec<String>,
-    /// How long a scan may take.
+    /// Timeout of a scan, as a Go duration (`SCANNER_TRIVY_TIMEOUT` of the adapter). Default: `5m0s`.
     #[serde(default = "five_minutes")]
     #[schemars(with = "String")]
     pub timeout: GoDuration,
-    /// In what holes are looked for.
+    /// Types of vulnerabilities to look for: `os`, `library` (`SCANNER_TRIVY_VULN_TYPE` of the adapter).
+    /// Default: both.
     #[serde(default = "all_vulnerability_types")]
     pub vulnerability_types: Vec<String>,
-    /// What it logs.
+    /// Log settings of the Trivy adapter. Default: level `info`.
     #[serde(default)]
     pub log: TrivyLog,
-    /// The addresses on which it listens.
+    /// IP families to listen on. The values are validated, but have no effect on Trivy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
-    /// Its way into the world.
+    /// HTTP proxy for outbound connections of Trivy. It takes precedence over `server.proxy`. If neither is
+    /// set, Trivy connects directly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<Proxy>,
-    /// Its Redis.
+    /// Redis connection of the scan queue and reports. Trivy is not deployed without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redis: Option<TrivyRedis>,
-    /// How it serves.
+    /// HTTP server and scan settings of the Trivy adapter.
     pub server: TrivyServer,
-    /// Where it keeps what it knows.
+    /// Volumes of the vulnerability database and the reports.
     pub storage: TrivyVolumes,
-    /// How it learns of new holes.
+    /// Updates of the vulnerability database. If unset, the database is updated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update: Option<TrivyUpdate>,
 }
 
 impl TrivySpec {
-    /// How it is reached inside the cluster.
+    /// Returns the scheme under which Trivy is reached inside the cluster.
     pub fn served(&self) -> Served {
         Served::with(self.server.tls.as_ref())
     }
@@ -87,28 +91,30 @@ fn five_minutes() -> GoDuration {
     "5m0s".into()
 }
 
-/// What Trivy logs.
+/// Log settings of the Trivy adapter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TrivyLog {
-    /// From this level on.
+    /// Lowest level of log entries that the adapter writes: `debug`, `info`, `warning`, `error`, `fatal` or
+    /// `panic` (`SCANNER_LOG_LEVEL` of the adapter). Default: `info`.
     pub level: NotaryLogLevel,
 }
 
-/// Trivy's Redis.
+/// Redis connection of Trivy's scan queue and reports.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrivyRedis {
-    /// Where it is.
+    /// Server, credentials and database number.
     #[serde(flatten)]
     pub connection: RedisConnection,
-    /// The prefix of its keys.
+    /// Key prefix of the reports in Redis (`SCANNER_STORE_REDIS_NAMESPACE` of the adapter). Default:
+    /// `harbor.scanner.trivy:store`.
     #[serde(default = "store_namespace")]
     pub namespace: String,
-    /// Its queue.
+    /// Scan queue in Redis. If unset, the defaults of the fields apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<TrivyJobs>,
-    /// How many connections, and for how long.
+    /// Connection pool of the Redis client. If unset, the defaults of the fields apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<TrivyPool>,
 }
@@ -117,14 +123,16 @@ fn store_namespace() -> String {
     "harbor.scanner.trivy:store".into()
 }
 
-/// Trivy's queue.
+/// Scan queue of Trivy in Redis.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TrivyJobs {
-    /// The prefix of its keys. The name is as it is.
+    /// Key prefix of the scan queue in Redis (`SCANNER_JOB_QUEUE_REDIS_NAMESPACE` of the adapter). Default:
+    /// `harbor.scanner.trivy:job-queue`. The field is capitalised for compatibility.
     #[serde(rename = "Namespace")]
     pub namespace: String,
-    /// How long the result of a scan is kept.
+    /// Time for which scan jobs and reports are kept in Redis, as a Go duration
+    /// (`SCANNER_STORE_REDIS_SCAN_JOB_TTL` of the adapter). Default: `1h`.
     #[serde(rename = "scanTTL")]
     pub scan_ttl: GoDuration,
 }
@@ -135,23 +143,27 @@ impl Default for TrivyJobs {
     }
 }
 
-/// Trivy's connections to Redis.
+/// Connection pool of Trivy's Redis client.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TrivyPool {
-    /// How many there may be.
+    /// Maximum number of open connections (`SCANNER_REDIS_POOL_MAX_ACTIVE` of the adapter). Default: 5.
     #[schemars(range(min = 0))]
     pub max_active: i64,
-    /// How many are kept when idle.
+    /// Maximum number of idle connections (`SCANNER_REDIS_POOL_MAX_IDLE` of the adapter). Default: 5.
     #[schemars(range(min = 0))]
     pub max_idle: i64,
-    /// After which idle time one is closed.
+    /// Idle time after which a connection is closed, as a Go duration (`SCANNER_REDIS_POOL_IDLE_TIMEOUT` of
+    /// the adapter). Default: `5m`.
     pub idle_timeout: GoDuration,
-    /// How long it may take to connect.
+    /// Timeout for connecting to Redis, as a Go duration (`SCANNER_REDIS_POOL_CONNECTION_TIMEOUT` of the
+    /// adapter). Default: `1s`.
     pub connection_timeout: GoDuration,
-    /// How long an answer may take.
+    /// Timeout for reading from Redis, as a Go duration (`SCANNER_REDIS_POOL_READ_TIMEOUT` of the adapter).
+    /// Default: `1s`.
     pub read_timeout: GoDuration,
-    /// How long a question may take.
+    /// Timeout for writing to Redis, as a Go duration (`SCANNER_REDIS_POOL_WRITE_TIMEOUT` of the adapter).
+    /// Default: `1s`.
     pub write_timeout: GoDuration,
 }
 
@@ -168,32 +180,40 @@ impl Default for TrivyPool {
     }
 }
 
-/// How Trivy serves.
+/// HTTP server and scan settings of the Trivy adapter.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TrivyServer {
-    /// Secrets with the authorities of who may ask, under ca.crt.
+    /// Names of Secrets with the CA certificates that client certificates must be signed by, each in key
+    /// `ca.crt` (`SCANNER_API_SERVER_CLIENT_CAS` of the adapter). If empty, no client certificate is
+    /// required.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub client_certificate_authority_refs: Vec<String>,
-    /// Secrets with the authorities of where tokens are had, under ca.crt.
+    /// Names of Secrets with the CA certificates of the token service, each in key `ca.crt`. A Secret without
+    /// that key is skipped.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub token_service_certificate_authority_refs: Vec<String>,
-    /// Whether Trivy says all it does.
+    /// Write debug messages of the Trivy scanner (`SCANNER_TRIVY_DEBUG_MODE` of the adapter). Default: false.
     pub debug_mode: bool,
-    /// Whether holes that nobody has mended are left out.
+    /// Report only vulnerabilities for which a fix exists (`SCANNER_TRIVY_IGNORE_UNFIXED` of the adapter).
+    /// Default: false.
     pub ignore_unfixed: bool,
-    /// Whether certificates of registries are not checked.
+    /// Skip the verification of registry certificates (`SCANNER_TRIVY_INSECURE` of the adapter). Default:
+    /// false.
     pub insecure: bool,
-    /// How long a connection may be idle.
+    /// Timeout of idle client connections, as a Go duration (`SCANNER_API_SERVER_IDLE_TIMEOUT` of the
+    /// adapter). Default: `60s`.
     pub idle_timeout: GoDuration,
-    /// How long a question may take.
+    /// Timeout for reading a request, as a Go duration (`SCANNER_API_SERVER_READ_TIMEOUT` of the adapter).
+    /// Default: `15s`.
     pub read_timeout: GoDuration,
-    /// How long an answer may take.
+    /// Timeout for writing a response, as a Go duration (`SCANNER_API_SERVER_WRITE_TIMEOUT` of the adapter).
+    /// Default: `15s`.
     pub write_timeout: GoDuration,
-    /// Its way into the world; `proxy` of the spec is newer.
+    /// HTTP proxy for outbound connections, in the older form. Used only if `spec.proxy` is unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<TrivyServerProxy>,
-    /// The certificate with which it serves.
+    /// Internal TLS certificate of Trivy. If unset, Trivy serves plain HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
 }
@@ -215,36 +235,39 @@ impl Default for TrivyServer {
     }
 }
 
-/// Trivy's way into the world.
+/// HTTP proxy for outbound connections of Trivy, in the older form.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrivyServerProxy {
-    /// The proxy.
+    /// URL of the proxy for http and https.
     #[serde(rename = "URL")]
     #[schemars(regex(pattern = pattern::URL))]
     pub url: String,
-    /// Hosts that are reached without it.
+    /// Hosts and domains that are reached without the proxy (`NO_PROXY`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub no_proxy: Vec<String>,
 }
 
-/// Where Trivy keeps what it knows.
+/// Volumes of Trivy's pods.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrivyVolumes {
-    /// Its database of holes.
+    /// Volume of the vulnerability database (`SCANNER_TRIVY_CACHE_DIR` of the adapter).
     pub cache: Volume,
-    /// What it found.
+    /// Volume of the scan reports (`SCANNER_TRIVY_REPORTS_DIR` of the adapter).
     pub reports: Volume,
 }
 
-/// How Trivy learns of new holes.
+/// Updates of the vulnerability database.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TrivyUpdate {
-    /// The Secret with a token of GitHub, under github-token.
+    /// Name of the Secret with a GitHub token for downloading the vulnerability database, in key
+    /// `github-token` (`SCANNER_TRIVY_GITHUB_TOKEN` of the adapter). If unset, GitHub is called without a
+    /// token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub github_token_ref: Option<String>,
-    /// Whether it does not.
+    /// Skip updates of the vulnerability database (`SCANNER_TRIVY_SKIP_UPDATE` of the adapter). Default:
+    /// false.
     pub skip: bool,
 }

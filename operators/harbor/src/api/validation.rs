@@ -1,8 +1,9 @@
-//! What is wrong with an object, beyond what its schema can say.
+//! Validation of objects beyond their schemas.
 //!
-//! Promises that a message names the field, the value and the remedy; that all that is wrong is said at once; and that what
-//! stands is not judged again: an update is looked at only where it changes the spec, and one of an object that goes not at
-//! all. What is said here of the newer version holds for the older one too: the API server asks about it converted.
+//! A message names the field, the value and the remedy, and all errors are reported at once. Existing objects
+//! are not validated again: an update is validated only if it changes the spec, and never while the object is
+//! being deleted. The rules for `v1beta1` hold for `v1alpha3` too, because the API server converts objects
+//! before it calls the webhook.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
@@ -24,26 +25,26 @@ use super::{
     Registry, RegistryController, Trivy,
 };
 
-/// Which versions of Harbor can be, and which can follow which.
+/// Rules for versions of Harbor: which can be created, and which upgrades are allowed.
 pub trait VersionRules: Send + Sync {
-    /// Says what is wrong with a Harbor that is created like this, or changed to this from what it was.
+    /// Reports errors of a Harbor that is created, or changed from `old`.
     fn judge(&self, old: Option<&HarborCommon>, new: &HarborCommon, found: &mut Findings);
 }
 
-/// A kind that can be judged.
+/// Kind that can be validated.
 pub trait Judged: Resource<DynamicType = ()> + DeserializeOwned + Serialize + Send + Sync + 'static {
-    /// Whether the two want the same.
+    /// Returns true if both objects have the same spec.
     fn same(&self, old: &Self) -> bool;
 
-    /// Says what is wrong with it; `old` is what stands.
+    /// Reports the errors of the object; `old` is the stored object on an update.
     fn judge(&self, old: Option<&Self>, versions: &dyn VersionRules, found: &mut Findings);
 }
 
-/// The validator of a kind.
+/// Validator of a kind.
 #[derive(Debug)]
 pub struct Rules<K, V> {
     versions: V,
-    /// Whether objects are judged; otherwise all of them are stored as they are.
+    /// Validate objects; if false, every object is accepted.
     judges: bool,
     kind: PhantomData<fn() -> K>,
 }
@@ -64,8 +65,8 @@ impl<K: Judged, V: VersionRules + 'static> Validator for Rules<K, V> {
     }
 }
 
-/// Adds the validators of all kinds. Those whose controller's word is in `unjudged` have nothing against anything: the API server asks
-/// them all the same, as its configuration says, and nobody who answers would be a refusal.
+/// Registers the validators of all kinds. Kinds whose controller is in `unjudged` accept every object: the
+/// API server calls the webhook nevertheless, and would reject the object if nothing answered.
 pub fn validators<V: VersionRules + Clone + 'static>(
     setup: &mut Setup<'_>,
     versions: &V,
@@ -157,7 +158,7 @@ judged!(Trivy, |spec, found| {
     volume("spec.storage.reports.volumeSource", &spec.storage.reports.volume_source, found);
 });
 
-/// What is embedded of Kubernetes must be what it should be.
+/// Reports embedded Kubernetes values that do not fit their types.
 pub(super) fn component(path: &str, spec: &ComponentSpec, found: &mut Findings) {
     all(path, "tolerations", &spec.tolerations, found);
     all(path, "resources", spec.resources.as_slice(), found);

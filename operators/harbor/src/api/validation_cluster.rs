@@ -1,4 +1,4 @@
-//! What is wrong with a HarborCluster.
+//! Validation of a HarborCluster.
 
 use kube::Resource as _;
 use windlass_runtime::webhook::Findings;
@@ -8,7 +8,7 @@ use super::names::annotation;
 use super::validation::{Judged, VersionRules};
 use super::validation_harbor::{common, together};
 
-/// How many volumes MinIO needs at least.
+/// Minimum number of volumes of a MinIO tenant.
 const MINIO_VOLUMES: i32 = 4;
 
 impl Judged for HarborCluster {
@@ -114,7 +114,7 @@ fn given(kind: StorageKind, spec: &StorageSpec) -> bool {
     }
 }
 
-/// What is in a database, a cache or a store does not follow a change of kind.
+/// Reports a change of kind, because the data of a database, cache or storage does not follow it.
 fn switched(old: &HarborCluster, new: &HarborCluster, found: &mut Findings) {
     let moved = new.meta().annotations.as_ref().and_then(|all| all.get(annotation::DATA_MOVED));
     let moved = |part: &str| moved.is_some_and(|parts| parts.split(',').any(|named| named.trim() == part));

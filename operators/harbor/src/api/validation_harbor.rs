@@ -1,4 +1,4 @@
-//! What is wrong with a Harbor.
+//! Validation of a Harbor.
 
 use windlass_runtime::webhook::Findings;
 
@@ -42,7 +42,7 @@ fn stores(storage: &ImageChartStorage, found: &mut Findings) {
     }
 }
 
-/// What a Harbor and a HarborCluster have in common.
+/// Validates what a Harbor and a HarborCluster have in common.
 pub(super) fn common(
     old: Option<&HarborCommon>,
     new: &HarborCommon,
@@ -89,7 +89,7 @@ fn exposed(path: &str, door: &ExposeComponent, found: &mut Findings) {
     }
 }
 
-/// All components of which something is said, by their fields.
+/// Returns all components in the spec, with their field names.
 fn components(spec: &HarborCommon) -> Vec<(&'static str, &ComponentSpec)> {
     let notary = spec.notary.as_ref();
     let all = [
@@ -107,7 +107,8 @@ fn components(spec: &HarborCommon) -> Vec<(&'static str, &ComponentSpec)> {
     all.into_iter().filter_map(|(name, part)| Some((name, part?))).collect()
 }
 
-/// The registry's controller runs in the registry's pods: with a volume, where they can be is one question.
+/// Reports different scheduling of the registry and its controller, which run in the same pods and share a
+/// volume.
 pub(super) fn together(spec: &HarborCommon, files: bool, found: &mut Findings) {
     let Some(controller) = spec.registryctl.as_ref().map(|part| &part.component).filter(|_| files) else {
         return;
@@ -130,7 +131,7 @@ pub(super) fn together(spec: &HarborCommon, files: bool, found: &mut Findings) {
     }
 }
 
-/// The host of a URL of http or https, or what is wrong with it.
+/// Returns the host of an http or https URL, or the error in it.
 fn host_of(url: &str) -> Result<&str, &'static str> {
     if url.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Err("it has a space in it");
@@ -139,7 +140,7 @@ fn host_of(url: &str) -> Result<&str, &'static str> {
     let rest = rest.ok_or("it is no URL of http or https")?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
-    // The address of IPv6 has colons of its own, in brackets.
+    // An IPv6 address contains colons itself, inside brackets.
     let (host, port) = match place.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => (host, Some(port)),
         _ => (place, None),

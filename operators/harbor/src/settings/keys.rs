@@ -1,46 +1,47 @@
-//! The settings as a user finds them: in `--help`, in the environment, in a file.
+//! The settings with their help texts, for `--help`, the environment and the settings file.
 
 use windlass_operator::{Given, Setting};
 
 use super::{CONTROLLERS, HarborSettings};
 
-/// All settings, with what they do.
+/// Returns all settings with their help texts.
 pub fn keys() -> Vec<Setting> {
     let one = Setting::new;
     let mut all = vec![
-        one("classname", "NAME", "Look after objects of this class only (annotation goharbor.io/harbor-class); otherwise after those without one"),
-        Setting::new("controllers", "NAMES", format!("The controllers to run: some of {}; otherwise all", CONTROLLERS.join(","))),
-        one("max-concurrent-reconciliation", "NUMBER", "How many objects of a kind are worked on at the same time, where --workers does not say"),
-        one("max-reconcile", "NUMBER", "The same, by the name that older files have").rare(),
-        Setting::switch("network-policies", "Make NetworkPolicies where an object does not say (annotation goharbor.io/network-policies)"),
-        one("github-token", "TOKEN", "The token with which Trivy asks GitHub, where a Harbor names none; best in the environment, out of a Secret").secret(),
-        one("trivy-github-credentials", "TOKEN", "The same, and counts before it").secret().rare(),
-        one("registry-encryption-cost", "NUMBER", "The cost of bcrypt for the registry's password, from 4 to 31; otherwise 10"),
-        one("internal-tls-certificate-authority-duration", "TIME", "How long the authority of internal TLS is valid; otherwise 8760h"),
-        one("internal-tls-duration", "TIME", "How long a certificate of internal TLS is valid; otherwise 2160h"),
-        one("notary-signer-certificate-authority-duration", "TIME", "How long the authority between Notary's server and signer is valid; otherwise 8760h"),
-        one("notaryserver-certificate-duration", "TIME", "How long the certificate of Notary's server is valid; otherwise 2160h"),
-        one("notaryserver-certificate-algorithm", "NAME", "The sort of its key: ecdsa, rsa or ed25519; otherwise ecdsa"),
-        one("notarysigner-certificate-duration", "TIME", "How long the certificate of Notary's signer is valid; otherwise 2160h"),
-        one("notarysigner-certificate-algorithm", "NAME", "The sort of its key: ecdsa, rsa or ed25519; otherwise ecdsa"),
-        one("postgresql-max-connections", "NUMBER", "How many connections a database that this operator asks for allows; otherwise 1024"),
-        one("image-source-repository", "PREFIX", "Where images come from, where an object does not say: harbor.example.com/mirror; otherwise goharbor"),
-        one("image-source-tag-suffix", "SUFFIX", "What is put after the tags of images, where an object does not say"),
-        one("postgres-secrets-template", "NAME", "The name of a Secret of Zalando's operator; otherwise {username}.{cluster}.credentials"),
+        one("classname", "NAME", "Reconcile only objects of this class (annotation goharbor.io/harbor-class); default: objects without a class"),
+        Setting::new("controllers", "NAMES", format!("Controllers to run, separated by commas, out of {}; default: all", CONTROLLERS.join(","))),
+        one("max-concurrent-reconciliation", "NUMBER", "Number of objects of a kind that are reconciled concurrently, unless --workers is set"),
+        one("max-reconcile", "NUMBER", "Alias of max-concurrent-reconciliation, for older settings files").rare(),
+        Setting::switch("network-policies", "Create NetworkPolicies, unless an object's annotation goharbor.io/network-policies says otherwise"),
+        one("github-token", "TOKEN", "GitHub token for Trivy's downloads, for Harbors that name none; best set in the environment from a Secret").secret(),
+        one("trivy-github-credentials", "TOKEN", "GitHub token for Trivy's downloads; takes precedence over github-token").secret().rare(),
+        one("registry-encryption-cost", "NUMBER", "bcrypt cost of the registry's password, from 4 to 31; default: 10"),
+        one("internal-tls-certificate-authority-duration", "TIME", "Validity of the CA of internal TLS; default: 8760h"),
+        one("internal-tls-duration", "TIME", "Validity of the certificates of internal TLS; default: 2160h"),
+        one("notary-signer-certificate-authority-duration", "TIME", "Validity of the CA between Notary server and signer; default: 8760h"),
+        one("notaryserver-certificate-duration", "TIME", "Validity of the Notary server's certificate; default: 2160h"),
+        one("notaryserver-certificate-algorithm", "NAME", "Key algorithm of the Notary server's certificate: ecdsa, rsa or ed25519; default: ecdsa"),
+        one("notarysigner-certificate-duration", "TIME", "Validity of the Notary signer's certificate; default: 2160h"),
+        one("notarysigner-certificate-algorithm", "NAME", "Key algorithm of the Notary signer's certificate: ecdsa, rsa or ed25519; default: ecdsa"),
+        one("postgresql-max-connections", "NUMBER", "Connection limit of databases that this operator or Zalando's operator runs; default: 1024"),
+        one("image-source-repository", "PREFIX", "Registry and path of images, unless an object sets one, such as harbor.example.com/mirror; default: goharbor"),
+        one("image-source-tag-suffix", "SUFFIX", "Suffix of image tags, unless an object sets one; default: none"),
+        one("postgres-secrets-template", "NAME", "Name of the Secrets of Zalando's operator; default: {username}.{cluster}.credentials"),
     ];
     for word in CONTROLLERS {
         let off = format!("Do not run the controller {word}");
         all.push(Setting::switch(format!("{word}-controller-disabled"), off).rare());
     }
     for word in CONTROLLERS {
-        let off = format!("Store objects of the controller {word} without judging them");
+        let off = format!("Accept objects of the controller {word} without validation");
         all.push(Setting::switch(format!("{word}-webhook-disabled"), off).rare());
     }
     all
 }
 
 impl HarborSettings {
-    /// Of what a user gave. An error names the key, its value, what it can be, and where it stands.
+    /// Reads the settings that a user has set. An error names the key, its value, the valid values, and the
+    /// place where it is set.
     pub fn given(given: &Given) -> Result<Self, String> {
         given.values().try_fold(Self::default(), |settings, (key, value)| {
             settings.with([(key, value)]).map_err(|error| {
