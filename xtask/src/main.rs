@@ -1,5 +1,6 @@
 //! Chores that cargo does not do by itself: `cargo run -p xtask -- <chore>`.
 
+mod arrows;
 mod dependencies;
 mod docs;
 mod static_binary;
@@ -11,10 +12,13 @@ fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     let chore = words.next();
     let result = match chore.as_deref() {
+        Some("arrows") => arrows::check(words),
         Some("dependencies") => dependencies::check(),
         Some("docs") => docs::check(),
         Some("static") => static_binary::build(words.next()),
-        _ => Err(vec!["usage: cargo run -p xtask -- dependencies|docs|static <package>".to_owned()]),
+        _ => Err(vec![
+            "usage: cargo run -p xtask -- arrows [--help]|dependencies|docs|static <package>".to_owned(),
+        ]),
     };
     match result {
         Ok(summary) => {
