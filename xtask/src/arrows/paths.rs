@@ -83,7 +83,8 @@ fn line(span: Span) -> usize {
     span.start().line
 }
 
-fn is_start(name: &str) -> bool {
+/// Returns true if a path that begins with this name is inside the crate.
+pub(super) fn is_start(name: &str) -> bool {
     matches!(name, "crate" | "super" | "self")
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::paths::Mention;
+use super::paths::{Mention, is_start};
 use super::tree::{Id, Tree};
 
 /// Imports that lead to imports are followed this far, so that those that lead to themselves come to an end.
@@ -40,10 +40,17 @@ pub(super) fn resolve(tree: &Tree) -> Resolved<'_> {
     let mut resolved = Resolved { levels: BTreeMap::new(), opaque: Vec::new() };
     for (user, module) in tree.modules.iter().enumerate() {
         for mention in &module.mentions {
-            let Some(target) = follow(tree, user, user, &mention.path, DEPTH) else { continue };
-            if mention.glob
-                && matches!(target, Target::Module(id) if tree.upwards(user).skip(1).any(|above| above == id))
+            let above = |id: Id| tree.upwards(user).any(|above| above == id);
+            // A path through an import adds nothing to the arrow of that import, unless it stays above the module that it is in.
+            let first = &mention.path[0];
+            if !is_start(first)
+                && follow(tree, user, user, std::slice::from_ref(first), DEPTH)
+                    .is_none_or(|target| !above(target.module()))
             {
+                continue;
+            }
+            let Some(target) = follow(tree, user, user, &mention.path, DEPTH) else { continue };
+            if mention.glob && matches!(target, Target::Module(id) if id != user && above(id)) {
                 resolved.opaque.push(mention);
             }
             if let Some((level, arrow)) = between(tree, user, target.module()) {
