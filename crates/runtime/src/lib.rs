@@ -113,5 +113,6 @@ pub mod metrics;
 pub mod object;
 pub mod queue;
 pub mod resource;
+mod selection;
 pub mod serve;
 pub mod webhook;

@@ -42,7 +42,6 @@ mod packed;
 mod prune;
 mod reader;
 mod registry;
-mod selection;
 pub mod shape;
 mod shelf;
 mod stats;
@@ -57,6 +56,7 @@ pub use digest::Digest;
 pub use packed::Packed;
 pub use reader::{Reader, Subscription};
 pub use registry::Cache;
-pub use selection::{FieldSelector, InvalidSelector, LabelSelector, Selection};
 pub use shape::{Full, MetadataOnly, OfKind, Shape};
 pub use stats::WatchReport;
+
+pub use crate::selection::{FieldSelector, InvalidSelector, LabelSelector, Selection};

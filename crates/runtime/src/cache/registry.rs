@@ -18,7 +18,6 @@ use tokio::time::Instant;
 use super::course::WatchTiming;
 use super::informer::Informer;
 use super::reader::{Part, Reader};
-use super::selection::Verdict;
 use super::stats::{WatchReport, WatchStats};
 use super::view::{AnyView, View};
 use super::watches::Watches;
@@ -28,6 +27,7 @@ use crate::intern::Str;
 use crate::key::ObjectKey;
 use crate::meta::{Keep, Meta, Uid};
 use crate::resource::ResourceType;
+use crate::selection::Verdict;
 
 /// All watches of a process.
 ///

@@ -14,10 +14,10 @@ use super::call::Call;
 use super::options::{Apply, Delete, Deletion, Patch};
 use super::retry::Repeat;
 use super::{Client, ClientError, Failure, Operation};
-use crate::cache::Selection;
 use crate::key::ObjectKey;
 use crate::meta::Uid;
 use crate::resource::ResourceType;
+use crate::selection::Selection;
 
 const JSON: &str = "application/json";
 const APPLY: &str = "application/apply-patch+yaml";
