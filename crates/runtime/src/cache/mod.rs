@@ -47,6 +47,7 @@ mod shelf;
 mod stats;
 mod store;
 mod view;
+mod watch;
 mod watches;
 mod wire;
 
