@@ -16,7 +16,7 @@ use super::conversion::{self, Converter, ConverterOf};
 use super::denial::Denial;
 use super::metrics::HookMetrics;
 use super::review::{Answer, Asked, Malformed, read};
-use crate::controller::panic_message;
+use crate::panics::panic_message;
 
 /// Where conversions are asked for.
 pub const CONVERT: &str = "/convert";
