@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::output::Output;
+
 /// Kubernetes operators in Rust, on a real control plane.
 #[derive(Debug, Parser)]
 #[command(name = "windlass", version, arg_required_else_help = true, after_help = EXIT_CODES)]
@@ -162,16 +164,6 @@ pub(crate) enum Testenv {
     },
     /// Print the path of the running control plane's kubeconfig, and nothing else
     Kubeconfig,
-}
-
-/// How to report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum Output {
-    /// For people: progress on a terminal, plain lines elsewhere
-    #[default]
-    Human,
-    /// For machines: one JSON object a line
-    Json,
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod console;
 mod example;
 mod failure;
 mod new;
+mod output;
 mod testenv;
 mod up;
 
