@@ -6,6 +6,7 @@ mod completions;
 mod console;
 mod example;
 mod failure;
+mod kubectl;
 mod new;
 mod output;
 mod testenv;
