@@ -10,6 +10,11 @@ pub(super) const TABLE: &[Entry] = &[
             anybody: &["error", "metrics"],
         }),
     },
+    Entry {
+        package: "windlass-runtime",
+        not_yet: Some("webhook::certificates is being moved to windlass-pki"),
+        order: None,
+    },
     Entry { package: "harbor-operator", not_yet: Some("its cycles are being broken"), order: None },
 ];
 
