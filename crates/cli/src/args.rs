@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::output::Output;
+
 /// Build and run Kubernetes operators in Rust, on a real control plane.
 #[derive(Debug, Parser)]
 #[command(name = "windlass", version, arg_required_else_help = true, after_help = EXIT_CODES)]
@@ -163,16 +165,6 @@ pub(crate) enum Testenv {
     },
     /// Print the path of the running control plane's kubeconfig, and nothing else
     Kubeconfig,
-}
-
-/// Output format of progress and results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum Output {
-    /// Text for people: progress on a terminal, plain lines elsewhere
-    #[default]
-    Human,
-    /// JSON for machines: one object per line
-    Json,
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use windlass_testenv::{Progress, Reporter};
 
-use crate::args::Output;
 use crate::failure::Failure;
+use crate::output::Output;
 
 /// Where progress and results go.
 #[derive(Clone)]

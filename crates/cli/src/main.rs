@@ -6,7 +6,9 @@ mod completions;
 mod console;
 mod example;
 mod failure;
+mod kubectl;
 mod new;
+mod output;
 mod testenv;
 mod up;
 

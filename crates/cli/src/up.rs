@@ -1,6 +1,5 @@
 //! `windlass up` and `windlass down`.
 
-use std::env;
 use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::time::Instant;
@@ -16,6 +15,7 @@ use crate::args;
 use crate::console::{self, Console};
 use crate::example;
 use crate::failure::Failure;
+use crate::kubectl::kubectl;
 
 pub(crate) fn up(args: &args::Up) -> Result<(), Failure> {
     let console = Console::new(args.output);
@@ -157,11 +157,6 @@ impl Stop {
     }
 }
 
-/// How kubectl is called here.
-pub(crate) fn kubectl(facts: &Facts) -> String {
-    if on_path("kubectl") { "kubectl".to_owned() } else { facts.bin.join("kubectl").display().to_string() }
-}
-
 /// What to try on a control plane with nothing on it.
 fn look_around(facts: &Facts) -> String {
     let (kubectl, kubeconfig) = (kubectl(facts), facts.kubeconfig.display());
@@ -192,10 +187,6 @@ kube-scheduler, and KWOK with {nodes} nodes whose pods are played, not run.
         server = facts.server,
         dir = facts.dir.display(),
     )
-}
-
-fn on_path(program: &str) -> bool {
-    env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|dir| dir.join(program).is_file()))
 }
 
 /// A cluster that is there already: nothing is started, so nothing is stopped.

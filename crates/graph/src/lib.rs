@@ -120,6 +120,7 @@
 mod declared;
 mod error;
 mod graph;
+mod key;
 mod node;
 mod outcome;
 mod ready;
@@ -131,7 +132,8 @@ mod shape;
 mod visit;
 
 pub use error::GraphError;
-pub use graph::{Graph, Key};
+pub use graph::Graph;
+pub use key::Key;
 pub use node::Node;
 pub use outcome::{Failure, Outcome, Progress, Summary};
 pub use report::{NodeReport, Report};

@@ -4,6 +4,7 @@ use std::{fmt, iter, sync::Arc, time::Duration};
 
 use crate::{
     Direction, Failure, GraphError, Key, Outcome, Summary,
+    key::next_graph,
     schedule::Order,
     shape::{NONE, Shape},
 };
@@ -52,7 +53,7 @@ impl<E, W> Report<E, W> {
         I: IntoIterator<Item = (S, Outcome<E, W>, Option<Duration>)>,
         S: Into<Arc<str>>,
     {
-        let mut shape = Shape::new(crate::graph::next_graph());
+        let mut shape = Shape::new(next_graph());
         let (mut outcomes, mut durations) = (Vec::new(), Vec::new());
         for (id, outcome, duration) in steps {
             let id = id.into();

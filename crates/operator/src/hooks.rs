@@ -1,9 +1,7 @@
 //! Which webhooks an operator has, as its manifests tell the API server.
 
 use kube::Resource;
-use windlass_runtime::webhook::{Target, mutate_path, validate_path};
-
-use crate::operator::Operator;
+use windlass_runtime::webhook::{mutate_path, validate_path};
 
 /// A webhook, declared. Made by [`Setup::defaulter`](crate::Setup::defaulter) and [`Setup::validator`](crate::Setup::validator).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,34 +62,5 @@ impl Hook {
     pub fn fails_open(&mut self) -> &mut Self {
         self.fails_open = true;
         self
-    }
-}
-
-/// Everything by which the API server finds an operator's webhooks. One place, because both sides must agree.
-pub(crate) struct WebhookNames {
-    pub(crate) service: String,
-    pub(crate) secret: String,
-    pub(crate) dns: String,
-    pub(crate) configuration: String,
-}
-
-impl WebhookNames {
-    pub(crate) fn of(operator: &Operator, namespace: &str) -> Self {
-        let service = format!("{}-webhooks", operator.name);
-        Self {
-            dns: format!("{service}.{namespace}.svc"),
-            secret: service.clone(),
-            service,
-            configuration: operator.cluster_name(namespace),
-        }
-    }
-
-    /// The configurations that need to know our authority.
-    pub(crate) fn targets(&self, hooks: &[Hook], converted: &[String]) -> Vec<Target> {
-        let any = |sort| hooks.iter().any(|hook| hook.sort == sort);
-        let mutating = any(Sort::Mutating).then(|| Target::mutating(&*self.configuration));
-        let validating = any(Sort::Validating).then(|| Target::validating(&*self.configuration));
-        let definitions = converted.iter().map(Target::definition);
-        mutating.into_iter().chain(validating).chain(definitions).collect()
     }
 }

@@ -56,6 +56,7 @@ mod program;
 mod reference;
 mod settings;
 mod setup;
+mod webhook_names;
 mod wording;
 pub mod yaml;
 

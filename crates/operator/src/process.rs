@@ -16,10 +16,10 @@ use windlass_runtime::resource::ResourceType;
 use windlass_runtime::serve::{BindError, Listener};
 use windlass_runtime::webhook::{Certificates, WebhookServer};
 
-use crate::hooks::WebhookNames;
 use crate::operator::Operator;
 use crate::settings::Settings;
 use crate::setup::Setup;
+use crate::webhook_names::WebhookNames;
 
 /// Why an operator cannot be assembled.
 #[derive(Debug, thiserror::Error)]

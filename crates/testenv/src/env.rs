@@ -18,7 +18,6 @@ use crate::audit::AuditLog;
 use crate::control_plane::{Action, Component, ControlPlane, Facts, Options};
 use crate::crds;
 use crate::error::{Error, Result};
-use crate::namespace::TestNamespace;
 use crate::progress::Reporter;
 use crate::proxy::{FaultProxy, ProxyOptions};
 use crate::slots;
@@ -132,13 +131,6 @@ impl TestEnv {
     /// The configuration that [`client`](Self::client) was made of.
     pub fn config(&self) -> &kube::Config {
         &self.inner.config
-    }
-
-    /// A fresh namespace, whose name begins with `hint`. It is deleted in the
-    /// background when the value is dropped, or when this process ends, however
-    /// it ends; nobody waits for that.
-    pub async fn namespace(&self, hint: &str) -> Result<TestNamespace> {
-        TestNamespace::create(self.clone(), hint).await
     }
 
     /// The path of a kubeconfig with all rights, for programs under test.

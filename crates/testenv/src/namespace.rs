@@ -24,8 +24,17 @@ pub struct TestNamespace {
     name: String,
 }
 
+impl TestEnv {
+    /// A fresh namespace, whose name begins with `hint`. It is deleted in the
+    /// background when the value is dropped, or when this process ends, however
+    /// it ends; nobody waits for that.
+    pub async fn namespace(&self, hint: &str) -> Result<TestNamespace> {
+        TestNamespace::create(self.clone(), hint).await
+    }
+}
+
 impl TestNamespace {
-    pub(crate) async fn create(env: TestEnv, hint: &str) -> Result<Self> {
+    async fn create(env: TestEnv, hint: &str) -> Result<Self> {
         let name = unique_name(hint);
         let namespace = Namespace {
             metadata: ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() },

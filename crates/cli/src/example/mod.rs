@@ -18,6 +18,7 @@ use self::show::Shown;
 use crate::args;
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::kubectl::kubectl;
 
 /// An example: its operator, and an object to try it with.
 struct Example {
@@ -122,7 +123,7 @@ async fn client(kubeconfig: &Path) -> Result<kube::Client, Failure> {
 }
 
 fn summary(example: &Example, facts: &Facts, running: &Running) -> String {
-    let kubectl = crate::up::kubectl(facts);
+    let kubectl = kubectl(facts);
     let width = example.tries.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
     let tries: Vec<String> = example
         .tries

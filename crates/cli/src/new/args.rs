@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::names::{CrateName, Group, Kind, Plural, Version, WindlassVersion};
-use crate::args::Output;
+use crate::output::Output;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum New {

@@ -7,8 +7,8 @@ use windlass_runtime::access::{Access, Entry};
 use windlass_runtime::key::ObjectKey;
 
 use super::{Declared, Install, Reach, labels};
-use crate::hooks::WebhookNames;
 use crate::operator::Operator;
+use crate::webhook_names::WebhookNames;
 
 /// The ServiceAccount, its roles and their bindings.
 pub(super) fn rights(

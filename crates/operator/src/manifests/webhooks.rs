@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{Declared, Install, Reach, labels};
-use crate::hooks::{Hook, Sort, WebhookNames};
+use crate::hooks::{Hook, Sort};
 use crate::operator::Operator;
+use crate::webhook_names::WebhookNames;
 
 /// The port that the webhook server listens on in its Pod.
 pub(super) const PORT: u16 = 9443;

@@ -19,8 +19,8 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::course::{Course, Outcome, Refusal, Standing, Step, WatchTiming, Way};
-use super::registry::{Watch, WatchKey};
 use super::view::{AnyView, Undecodable};
+use super::watch::{Watch, WatchKey};
 use super::wire::{Event, Items, Lines, ListMeta, Malformed};
 use super::{Problem, RbacRule, SyncState};
 use crate::client::{Client, Failure, encode, retry_after, root_cause, selectors_query};

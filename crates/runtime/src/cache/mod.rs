@@ -42,12 +42,12 @@ mod packed;
 mod prune;
 mod reader;
 mod registry;
-mod selection;
 pub mod shape;
 mod shelf;
 mod stats;
 mod store;
 mod view;
+mod watch;
 mod watches;
 mod wire;
 
@@ -57,6 +57,7 @@ pub use digest::Digest;
 pub use packed::Packed;
 pub use reader::{Reader, Subscription};
 pub use registry::Cache;
-pub use selection::{FieldSelector, InvalidSelector, LabelSelector, Selection};
 pub use shape::{Full, MetadataOnly, OfKind, Shape};
 pub use stats::WatchReport;
+
+pub use crate::selection::{FieldSelector, InvalidSelector, LabelSelector, Selection};

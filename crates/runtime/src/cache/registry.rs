@@ -3,31 +3,28 @@
 //! The registry knows watches by what makes two readers share one ([`WatchKey`]), and views only weakly: readers own
 //! them. A view that loses its last reader reports back; a watch that loses its last view is ended.
 
-use std::any::{Any, TypeId};
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::course::WatchTiming;
 use super::informer::Informer;
 use super::reader::{Part, Reader};
-use super::selection::Verdict;
-use super::stats::{WatchReport, WatchStats};
-use super::view::{AnyView, View};
+use super::stats::WatchReport;
+use super::view::View;
+use super::watch::{Watch, WatchKey};
 use super::watches::Watches;
-use super::{FieldSelector, LabelSelector, OfKind, Selection, Shape, SyncState};
+use super::{OfKind, Selection, Shape};
 use crate::client::{Caches, Client};
 use crate::intern::Str;
 use crate::key::ObjectKey;
 use crate::meta::{Keep, Meta, Uid};
 use crate::resource::ResourceType;
+use crate::selection::Verdict;
 
 /// All watches of a process.
 ///
@@ -45,32 +42,6 @@ struct Inner {
     watches: Mutex<Watches>,
     /// Kinds whose lists this server does not stream.
     paged: Mutex<HashSet<ResourceType>>,
-}
-
-/// What makes two readers share a watch.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct WatchKey {
-    pub(super) resource: ResourceType,
-    pub(super) namespace: Option<Str>,
-    pub(super) labels: LabelSelector,
-    pub(super) fields: FieldSelector,
-}
-
-/// One watch and the views that it feeds.
-pub(super) struct Watch {
-    key: WatchKey,
-    slots: Mutex<Vec<Slot>>,
-    /// Counts the views that were added.
-    added: watch::Sender<u64>,
-    stats: WatchStats,
-    task: Mutex<Option<AbortHandle>>,
-}
-
-struct Slot {
-    shape: TypeId,
-    keep: Keep,
-    view: Weak<dyn AnyView>,
-    typed: Weak<dyn Any + Send + Sync>,
 }
 
 impl Cache {
@@ -149,32 +120,15 @@ impl Inner {
     fn view<S: Shape>(self: &Arc<Self>, key: WatchKey, keep: &Keep) -> Arc<View<S>> {
         let mut watches = self.watches.lock();
         let watch = watches.enter(&key);
-        let shape = TypeId::of::<S>();
-        let mut slots = watch.slots.lock();
-        let known = slots
-            .iter()
-            .filter(|slot| slot.shape == shape && slot.keep == *keep)
-            .find_map(|slot| slot.typed.upgrade()?.downcast::<View<S>>().ok());
-        if let Some(view) = known {
-            return view;
-        }
         let inner = Arc::downgrade(self);
-        let view = Arc::new(View::<S>::new(key.resource.clone(), keep.clone(), move || {
-            if let Some(inner) = inner.upgrade() {
-                inner.release(&key);
-            }
-        }));
-        let typed: Arc<dyn Any + Send + Sync> = view.clone();
-        let erased: Arc<dyn AnyView> = view.clone();
-        slots.push(Slot {
-            shape,
-            keep: keep.clone(),
-            view: Arc::downgrade(&erased),
-            typed: Arc::downgrade(&typed),
+        let (view, is_new) = watch.view(keep, || {
+            View::<S>::new(key.resource.clone(), keep.clone(), move || {
+                if let Some(inner) = inner.upgrade() {
+                    inner.release(&key);
+                }
+            })
         });
-        drop(slots);
-        watch.added.send_modify(|added| *added += 1);
-        if self.runtime.get().is_some() {
+        if is_new && self.runtime.get().is_some() {
             self.spawn(&watch);
         }
         view
@@ -183,36 +137,29 @@ impl Inner {
     /// Starts a watch's task, unless it runs.
     fn spawn(self: &Arc<Self>, watch: &Arc<Watch>) {
         let Some(runtime) = self.runtime.get() else { return };
-        let mut task = watch.task.lock();
-        if task.is_some() {
-            return;
-        }
-        let inner = Arc::downgrade(self);
-        let resource = watch.key.resource.clone();
-        let paged = self.paged.lock().contains(&resource);
-        let informer = Informer::new(
-            self.client.clone(),
-            self.timing.clone(),
-            Arc::clone(watch),
-            Box::new(move || {
-                if let Some(inner) = inner.upgrade() {
-                    inner.paged.lock().insert(resource.clone());
-                }
-            }),
-        );
-        *task = Some(runtime.spawn(informer.run(paged)).abort_handle());
+        watch.start(|| {
+            let inner = Arc::downgrade(self);
+            let resource = watch.key().resource.clone();
+            let paged = self.paged.lock().contains(&resource);
+            let informer = Informer::new(
+                self.client.clone(),
+                self.timing.clone(),
+                Arc::clone(watch),
+                Box::new(move || {
+                    if let Some(inner) = inner.upgrade() {
+                        inner.paged.lock().insert(resource.clone());
+                    }
+                }),
+            );
+            runtime.spawn(informer.run(paged)).abort_handle()
+        });
     }
 
     /// A view has lost its last reader.
     fn release(&self, key: &WatchKey) {
         let mut watches = self.watches.lock();
         let Some(watch) = watches.get(key) else { return };
-        let unused = {
-            let mut slots = watch.slots.lock();
-            slots.retain(|slot| slot.view.strong_count() > 0);
-            slots.is_empty()
-        };
-        if unused {
+        if watch.drop_unread() {
             watch.end();
             watches.remove(key);
         }
@@ -243,8 +190,8 @@ impl Caches for Inner {
         };
         for watch in self.concerned(resource, &metadata.key) {
             let labels =
-                if watch.key.labels.matches(&metadata.labels) { Verdict::Inside } else { Verdict::Outside };
-            let verdict = labels.and(watch.key.fields.judge(&metadata, object));
+                if watch.key().labels.matches(&metadata.labels) { Verdict::Inside } else { Verdict::Outside };
+            let verdict = labels.and(watch.key().fields.judge(&metadata, object));
             for view in watch.views().iter().filter_map(Weak::upgrade) {
                 // What does not fit a shape will not fit it when the watch brings it either, and is reported then.
                 let _ = view.wrote(&metadata, object, verdict);
@@ -259,64 +206,5 @@ impl Caches for Inner {
                 view.wrote_gone(uid, key, now);
             }
         }
-    }
-}
-
-impl Watch {
-    pub(super) fn new(key: WatchKey) -> Self {
-        Self {
-            key,
-            slots: Mutex::default(),
-            added: watch::Sender::new(0),
-            stats: WatchStats::new(),
-            task: Mutex::default(),
-        }
-    }
-
-    pub(super) fn key(&self) -> &WatchKey {
-        &self.key
-    }
-
-    pub(super) fn stats(&self) -> &WatchStats {
-        &self.stats
-    }
-
-    /// The views that want this watch's news now. Held weakly: whoever reads must not keep a watch going.
-    pub(super) fn views(&self) -> Vec<Weak<dyn AnyView>> {
-        self.slots.lock().iter().map(|slot| Weak::clone(&slot.view)).collect()
-    }
-
-    /// Changes when a view is added.
-    pub(super) fn added(&self) -> watch::Receiver<u64> {
-        self.added.subscribe()
-    }
-
-    fn end(&self) {
-        if let Some(task) = self.task.lock().take() {
-            task.abort();
-        }
-    }
-
-    fn report(&self) -> WatchReport {
-        let views: Vec<Arc<dyn AnyView>> = self.views().iter().filter_map(Weak::upgrade).collect();
-        let sizes = views.iter().map(|view| view.size());
-        let (objects, bytes) = sizes.fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1));
-        let mut report = WatchReport {
-            resource: self.key.resource.clone(),
-            namespace: self.key.namespace.clone(),
-            labels: self.key.labels.clone(),
-            fields: self.key.fields.clone(),
-            state: SyncState::worst(views.iter().map(|view| view.state_now())),
-            shapes: views.len(),
-            objects,
-            bytes,
-            last_event_age: Duration::ZERO,
-            events: 0,
-            restarts: 0,
-            lists: 0,
-            undecodable: 0,
-        };
-        report.count(&self.stats);
-        report
     }
 }

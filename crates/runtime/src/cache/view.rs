@@ -12,12 +12,12 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::selection::Verdict;
 use super::store::{Store, WentBackwards};
 use super::{Change, Origin, Shape, SyncState};
 use crate::key::ObjectKey;
 use crate::meta::{Keep, Meta, ResourceVersion, Uid};
 use crate::resource::ResourceType;
+use crate::selection::Verdict;
 
 /// An object's bytes do not fit the shape.
 #[derive(Debug)]

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::registry::{Watch, WatchKey};
+use super::watch::{Watch, WatchKey};
 use crate::key::ObjectKey;
 use crate::resource::ResourceType;
 

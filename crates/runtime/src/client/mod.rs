@@ -34,6 +34,7 @@ mod error;
 mod objects;
 mod options;
 mod pods;
+mod query;
 mod retry;
 mod stats;
 mod transport;
@@ -54,7 +55,7 @@ pub use retry::RetryPolicy;
 pub use stats::ClientStats;
 
 pub(crate) use call::{retry_after, root_cause};
-pub(crate) use objects::{encode, selectors_query};
+pub(crate) use query::{encode, selectors_query};
 
 use crate::key::ObjectKey;
 use crate::meta::Uid;

@@ -4,7 +4,6 @@ use std::marker::PhantomData;
 
 use bytes::Bytes;
 use http::Method;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -12,12 +11,13 @@ use serde_json::json;
 use super::answer::{Fate, fate};
 use super::call::Call;
 use super::options::{Apply, Delete, Deletion, Patch};
+use super::query::{encode, query_of};
 use super::retry::Repeat;
 use super::{Client, ClientError, Failure, Operation};
-use crate::cache::Selection;
 use crate::key::ObjectKey;
 use crate::meta::Uid;
 use crate::resource::ResourceType;
+use crate::selection::Selection;
 
 const JSON: &str = "application/json";
 const APPLY: &str = "application/apply-patch+yaml";
@@ -279,27 +279,4 @@ impl Client {
             (Err(_), _) => {}
         }
     }
-}
-
-/// The selectors of a selection as a query, without its namespaces. Starts with `&` if there is any.
-pub(crate) fn query_of(selection: &Selection) -> String {
-    selectors_query(&selection.labels.to_string(), &selection.fields.to_string())
-}
-
-pub(crate) fn selectors_query(labels: &str, fields: &str) -> String {
-    let mut query = String::new();
-    for (name, selector) in [("labelSelector", labels), ("fieldSelector", fields)] {
-        if !selector.is_empty() {
-            query.extend(["&", name, "=", &encode(selector)]);
-        }
-    }
-    query
-}
-
-/// The characters that stay as they are in a query.
-const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-
-/// Percent-encodes everything that is not plain.
-pub(crate) fn encode(text: &str) -> String {
-    utf8_percent_encode(text, UNRESERVED).to_string()
 }

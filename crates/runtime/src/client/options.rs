@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::json;
 
-use super::objects::encode;
+use super::query::encode;
 use crate::meta::{ResourceVersion, Uid};
 
 /// How an apply is done: by whom, and whether fields of other managers are taken.

@@ -11,8 +11,8 @@ use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::call::{Call, root_cause};
-use super::objects::encode;
 use super::options::Delete;
+use super::query::encode;
 use super::retry::Repeat;
 use super::{Client, ClientError, Failure, Operation};
 use crate::key::ObjectKey;

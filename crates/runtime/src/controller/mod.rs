@@ -82,13 +82,13 @@ pub use self::outcome::{Class, Error, Outcome};
 pub use self::reconcile::Reconcile;
 use self::watch::Source;
 pub use self::watch::Watch;
-pub(crate) use self::worker::panic_message;
 use crate::cache::SyncState;
 use crate::key::ObjectKey;
-use crate::manager::Stop;
 use crate::metrics::{ControllerMetrics, Metrics};
+use crate::panics::panic_message;
 use crate::queue::{Add, Backoff, Priority, Queue};
 use crate::resource::ResourceType;
+use crate::stop::Stop;
 
 /// A controller, ready to run. Made by [`Controller::for_`] or [`Controller::named`]; clones are the same controller.
 ///

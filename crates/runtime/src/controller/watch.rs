@@ -6,13 +6,13 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::predicate::Predicate;
-use super::worker::panic_message;
 use crate::cache::{Change, Origin, Reader, Shape, Subscription, SyncState};
 use crate::intern::Str;
 use crate::key::ObjectKey;
 use crate::meta::OwnerRef;
 use crate::metrics::ControllerMetrics;
 use crate::object::owner::group;
+use crate::panics::panic_message;
 use crate::queue::{Add, Priority, Queue};
 use crate::resource::ResourceType;
 

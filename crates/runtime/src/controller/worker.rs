@@ -1,6 +1,5 @@
 //! A worker: takes a key, reconciles it, says what becomes of it.
 
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +12,7 @@ use tracing::Instrument;
 use super::{Class, Error, Outcome, Reconcile};
 use crate::key::ObjectKey;
 use crate::metrics::{ControllerMetrics, ReconcileResult};
+use crate::panics::panic_message;
 use crate::queue::{Next, Queue};
 
 /// The longest wait after conflicts in a row: they are quick to resolve, but not worth a hot loop.
@@ -111,15 +111,6 @@ fn report(ending: &Ending, failures: u32) {
             );
         }
     }
-}
-
-/// What a panic said.
-pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
-    panic
-        .downcast_ref::<&str>()
-        .map(ToString::to_string)
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "(no message)".to_owned())
 }
 
 /// Names one call of a reconciler in the log.

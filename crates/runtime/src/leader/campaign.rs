@@ -16,7 +16,7 @@ use super::record::Found;
 use super::standing::{Stand, Standing};
 use super::times::Times;
 use crate::jitter::chance;
-use crate::manager::Stop;
+use crate::stop::Stop;
 
 /// The pause before a watch that failed is opened again. Looking goes on meanwhile, so it is no hurry.
 const WATCH_AGAIN: Duration = Duration::from_secs(30);

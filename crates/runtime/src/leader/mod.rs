@@ -70,8 +70,9 @@ use self::standing::{Figures, Stand};
 pub use self::times::{InvalidTimes, Times};
 use crate::client::Client;
 use crate::key::ObjectKey;
-use crate::manager::{Context, OnFailure, Part, Stop};
 use crate::metrics::Metrics;
+use crate::part::{Context, OnFailure, Part};
+use crate::stop::Stop;
 
 /// What an election is about.
 #[derive(Clone, Debug)]

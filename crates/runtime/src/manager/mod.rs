@@ -11,10 +11,8 @@
 //!
 //! It does not serve readiness or metrics, nor elect a leader; those are parts that are added to it.
 
-mod part;
 mod readiness;
 mod signals;
-mod stop;
 #[cfg(test)]
 mod tests;
 
@@ -28,15 +26,15 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-pub use self::part::{BoxError, Context, OnFailure, Part, PartFailure};
-use self::part::{State, Status};
 pub use self::readiness::{Checked, Health, Readiness, Report};
 use self::signals::Signals;
-pub use self::stop::{Stop, Stopper};
 use crate::cache::{Cache, SyncState};
 use crate::controller::{Controller, Followed};
 use crate::leader::Election;
 use crate::metrics::Metrics;
+pub use crate::part::{BoxError, Context, OnFailure, Part, PartFailure};
+use crate::part::{State, Status};
+pub use crate::stop::{Stop, Stopper};
 
 /// What a stage gets to stop when the stages above it have used up the grace time: a lease must be released, a last
 /// scrape answered, whatever a hanging reconcile did.

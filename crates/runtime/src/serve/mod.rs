@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use crate::manager::Stop;
+use crate::stop::Stop;
 
 /// How long a client may take to greet (TLS) and to send its headers (HTTP/1).
 const GREETING: Duration = Duration::from_secs(10);

@@ -11,11 +11,12 @@ use futures::future::BoxFuture;
 use kube::Resource;
 use serde_json::Value;
 
-use super::admission::{Defaulter, Denial, Validator, default, validate};
+use super::admission::{Defaulter, Validator, default, validate};
 use super::conversion::{self, Converter, ConverterOf};
+use super::denial::Denial;
 use super::metrics::HookMetrics;
 use super::review::{Answer, Asked, Malformed, read};
-use crate::controller::panic_message;
+use crate::panics::panic_message;
 
 /// Where conversions are asked for.
 pub const CONVERT: &str = "/convert";

@@ -44,15 +44,17 @@
 mod admission;
 pub mod certificates;
 mod conversion;
+mod denial;
 mod hooks;
 mod metrics;
 mod patch;
 mod review;
 mod server;
 
-pub use self::admission::{Defaulter, Denial, Findings, Operation, Request, Validator};
+pub use self::admission::{Defaulter, Findings, Operation, Request, Validator};
 pub use self::certificates::{CertificateFiles, Certificates, Injector, Serving, Target};
 pub use self::conversion::{ConversionError, Converter, ConverterError};
+pub use self::denial::Denial;
 pub use self::hooks::{CONVERT, DuplicateHook, PathError, Webhooks, mutate_path, validate_path};
 pub use self::review::GroupVersionResource;
 pub use self::server::WebhookServer;

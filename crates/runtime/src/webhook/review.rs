@@ -7,7 +7,7 @@ use k8s_openapi::api::authentication::v1::UserInfo;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::admission::Denial;
+use super::denial::Denial;
 
 /// The versions that are understood, newest first.
 pub(super) const VERSIONS: [&str; 2] = ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"];

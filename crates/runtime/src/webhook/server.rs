@@ -16,8 +16,8 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use rustls::crypto::ring;
 use serde_json::Value;
 
-use super::admission::Denial;
 use super::certificates::Serving;
+use super::denial::Denial;
 use super::hooks::{Hook, Webhooks};
 use super::metrics::{CertificateEnd, HookMetrics, WebhookMetrics};
 use crate::manager::{BoxError, Context, Part};

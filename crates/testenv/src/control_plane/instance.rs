@@ -1,14 +1,12 @@
 //! Instances: those to start, and those that run.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
+use super::facts::Status;
 use super::line::Reply;
 use crate::assets::Assets;
 use crate::dirs;
@@ -60,54 +58,6 @@ pub const PRIVATE_AT_A_TIME: usize = 3;
 
 /// The name of the instance that `windlass up` runs.
 pub const UP: &str = "up";
-
-/// What a running control plane says of itself.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Facts {
-    /// The instance's name.
-    pub name: String,
-    /// Its directory, removed at the end.
-    pub dir: PathBuf,
-    /// The API server's address.
-    pub server: String,
-    /// A kubeconfig with all rights.
-    pub kubeconfig: PathBuf,
-    /// Certificates and keys of this instance.
-    pub pki: PathBuf,
-    /// The API server's audit log.
-    pub audit_log: PathBuf,
-    /// The components' binaries.
-    pub bin: PathBuf,
-    /// The API server's version.
-    pub version: String,
-    /// The supervisor's process.
-    pub pid: u32,
-}
-
-/// The state of an instance, as its supervisor reports it.
-#[derive(Debug, Clone, Default, Deserialize, Serialize)]
-#[non_exhaustive]
-pub struct Status {
-    /// What it is.
-    pub facts: Facts,
-    /// How many users it has now.
-    #[serde(default)]
-    pub users: u32,
-    /// Whether it stays without users (`windlass up --detach`).
-    #[serde(default)]
-    pub keep: bool,
-    /// Whether it is up.
-    #[serde(default)]
-    pub ready: bool,
-    /// Seconds since its start.
-    #[serde(default)]
-    pub seconds: u64,
-    /// The components' processes.
-    #[serde(default)]
-    pub pids: BTreeMap<String, u32>,
-}
 
 /// All instances of this user that answer.
 pub fn instances() -> Result<Vec<Status>> {

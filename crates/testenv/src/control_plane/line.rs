@@ -12,7 +12,7 @@ use std::thread;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::instance::{Facts, Status};
+use super::facts::{Facts, Status};
 use crate::error::{Error, Result};
 use crate::progress::Reporter;
 

@@ -9,6 +9,7 @@
 //! main thread.
 
 mod component;
+mod facts;
 mod instance;
 mod line;
 
@@ -23,7 +24,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub use component::{Action, Component};
-pub use instance::{Facts, Options, PRIVATE_AT_A_TIME, Status, UP, instance, instances, shutdown, status};
+pub use facts::{Facts, Status};
+pub use instance::{Options, PRIVATE_AT_A_TIME, UP, instance, instances, shutdown, status};
 pub use line::Gone;
 
 use crate::assets::Assets;

@@ -19,7 +19,7 @@ use super::matching::Match;
 use super::request::{RequestSeen, Verb};
 use super::script::{Cast, FaultId, Script};
 use super::sync::lock;
-use super::watch::Valve;
+use super::valve::Valve;
 
 pub(super) use record::Record;
 

@@ -14,11 +14,12 @@ use super::handles::{FaultHandle, FreezeGuard};
 use super::log::Seen;
 use super::matching::Match;
 use super::script::Script;
-use super::server::{self, Shared};
+use super::server;
+use super::shared::Shared;
 use super::sync::Tasks;
 use super::tls;
 use super::upstream::Upstream;
-use super::watch::Valve;
+use super::valve::Valve;
 
 /// What a proxy needs to start.
 ///

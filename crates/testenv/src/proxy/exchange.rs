@@ -23,7 +23,8 @@ use super::fault::{Action, WatchFault};
 use super::log::Delivery;
 use super::request::{RequestSeen, Verb};
 use super::script::FaultId;
-use super::server::{Shared, Tunnel, TunnelSlot};
+use super::shared::Shared;
+use super::tunnel::{Tunnel, TunnelSlot};
 use super::upstream::{RequestBody, UpstreamBody};
 use super::watch::{BoxError, Pending, StreamBody};
 

@@ -95,9 +95,12 @@ mod matching;
 mod request;
 mod script;
 mod server;
+mod shared;
 mod sync;
 mod tls;
+mod tunnel;
 mod upstream;
+mod valve;
 mod watch;
 
 #[cfg(test)]

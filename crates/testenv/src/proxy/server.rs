@@ -1,40 +1,22 @@
 //! Accepting clients and serving their connections.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
-use super::control::Control;
 use super::exchange;
-use super::sync::{Tasks, lock};
-use super::upstream::{Upstream, UpstreamBody};
+use super::shared::Shared;
+use super::sync::lock;
+use super::tunnel::TunnelSlot;
 
 /// Clients' connections at the same time; further ones wait to be accepted.
 const MAX_CONNECTIONS: usize = 1024;
-/// Requests held at the same time.
-const MAX_HELD: usize = 256;
-
-/// What every connection needs.
-pub(super) struct Shared {
-    pub(super) control: Arc<Control>,
-    pub(super) upstream: Arc<Upstream>,
-    pub(super) tasks: Arc<Tasks>,
-    /// A permit for every request that is held.
-    pub(super) held: Arc<Semaphore>,
-}
-
-impl Shared {
-    pub(super) fn new(control: Arc<Control>, upstream: Arc<Upstream>, tasks: Arc<Tasks>) -> Self {
-        Self { control, upstream, tasks, held: Arc::new(Semaphore::new(MAX_HELD)) }
-    }
-}
 
 /// Accepts until it is dropped.
 pub(super) async fn accept(listener: TcpListener, acceptor: TlsAcceptor, shared: Arc<Shared>) {
@@ -84,34 +66,5 @@ async fn serve(socket: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared>) {
     let tunnel = lock(&tunnel).take();
     if let Some(tunnel) = tunnel {
         tunnel.run().await;
-    }
-}
-
-/// Where a request that becomes a tunnel leaves it for its connection.
-pub(super) type TunnelSlot = Arc<Mutex<Option<Tunnel>>>;
-
-/// Both ends of an upgraded connection.
-pub(super) struct Tunnel {
-    pub(super) client: OnUpgrade,
-    pub(super) server: OnUpgrade,
-    /// Keeps the server's connection alive until it is handed over.
-    pub(super) carrier: UpstreamBody,
-}
-
-impl Tunnel {
-    /// Copies both ways until both sides are done or one fails.
-    async fn run(self) {
-        let (client, server) = match futures::try_join!(self.client, self.server) {
-            Ok(ends) => ends,
-            Err(error) => {
-                tracing::debug!(%error, "an upgrade failed");
-                return;
-            }
-        };
-        let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
-        if let Err(error) = tokio::io::copy_bidirectional(&mut client, &mut server).await {
-            tracing::debug!(%error, "a tunnel ended");
-        }
-        drop(self.carrier);
     }
 }

@@ -1,12 +1,11 @@
-//! The flow of an answer's body: a valve that others turn, and the body that obeys it.
+//! The body of an answer, which obeys the [valve](super::valve) that others turn.
 //!
 //! Frames pass as they come; nothing is collected. A frozen stream is not read, so the bytes wait in the sockets
 //! and, when those are full, at the server, as behind a real stalled network: memory stays bounded and order is kept.
 
-use std::collections::BTreeSet;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame};
@@ -14,89 +13,10 @@ use hyper::body::{Body, Frame};
 use super::control::Control;
 use super::fault::WatchFault;
 use super::script::FaultId;
-use super::sync::lock;
+use super::valve::{Fate, Flow, Valve};
 
 /// An error of a body or a connection.
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-/// Says whether bytes flow.
-#[derive(Debug, Default)]
-pub(super) struct Valve(Mutex<ValveState>);
-
-#[derive(Debug, Default)]
-struct ValveState {
-    /// It flows again when the last of them lets go.
-    frozen_by: BTreeSet<FaultId>,
-    /// Final: a broken stream stays broken.
-    fate: Option<Fate>,
-    waker: Option<Waker>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    Cut,
-    Dead,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flow {
-    Open,
-    Frozen,
-    Broken(Fate),
-}
-
-impl Valve {
-    pub(super) fn freeze(&self, by: FaultId) {
-        self.turn(|state| {
-            state.frozen_by.insert(by);
-        });
-    }
-
-    pub(super) fn thaw(&self, by: FaultId) {
-        self.turn(|state| {
-            state.frozen_by.remove(&by);
-        });
-    }
-
-    pub(super) fn cut(&self) {
-        self.turn(|state| state.fate = state.fate.or(Some(Fate::Cut)));
-    }
-
-    pub(super) fn cut_if_frozen_by(&self, by: FaultId) {
-        self.turn(|state| {
-            if state.frozen_by.contains(&by) {
-                state.fate = state.fate.or(Some(Fate::Cut));
-            }
-        });
-    }
-
-    /// Leaves the client on a connection on which nothing comes any more.
-    pub(super) fn half_open(&self) {
-        self.turn(|state| state.fate = state.fate.or(Some(Fate::Dead)));
-    }
-
-    fn turn(&self, turn: impl FnOnce(&mut ValveState)) {
-        let waker = {
-            let mut state = lock(&self.0);
-            turn(&mut state);
-            state.waker.take()
-        };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    /// The present position; the task is woken at the next turn.
-    fn poll(&self, cx: &Context<'_>) -> Flow {
-        let mut state = lock(&self.0);
-        state.waker = Some(cx.waker().clone());
-        match (state.fate, state.frozen_by.is_empty()) {
-            (Some(fate), _) => Flow::Broken(fate),
-            (None, true) => Flow::Open,
-            (None, false) => Flow::Frozen,
-        }
-    }
-}
 
 /// A fault that waits in a stream for its event.
 #[derive(Debug)]
@@ -281,22 +201,5 @@ mod tests {
         }
         assert_eq!(passed, ["on", "e\ntwo\n", "three\n"]);
         assert_eq!((left, bytes.as_ref()), (0, b"four\n".as_ref()));
-    }
-
-    #[test]
-    fn a_valve_opens_when_the_last_one_lets_go_and_never_after_a_cut() {
-        let valve = Valve::default();
-        let cx = Context::from_waker(Waker::noop());
-        valve.freeze(FaultId(1));
-        valve.freeze(FaultId(2));
-        valve.thaw(FaultId(1));
-        assert_eq!(valve.poll(&cx), Flow::Frozen);
-        valve.thaw(FaultId(2));
-        assert_eq!(valve.poll(&cx), Flow::Open);
-        valve.cut_if_frozen_by(FaultId(1));
-        assert_eq!(valve.poll(&cx), Flow::Open, "it is not frozen any more");
-        valve.cut();
-        valve.half_open();
-        assert_eq!(valve.poll(&cx), Flow::Broken(Fate::Cut));
     }
 }

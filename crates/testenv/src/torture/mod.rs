@@ -136,6 +136,7 @@ mod scenario;
 mod selection;
 mod snapshot;
 mod stage;
+mod undisturbed;
 
 pub use kind::Kind;
 pub use operator::OperatorRun;

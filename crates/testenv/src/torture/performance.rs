@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::quiet::Quiet;
-use super::repetition::{GLANCE, Undisturbed};
+use super::quiet::{GLANCE, Quiet};
 use super::scenario::Step;
 use super::snapshot::Snapshot;
 use super::stage::{News, Stage};
+use super::undisturbed::Undisturbed;
 use crate::proxy::{Action, Fault, FaultProxy, Match};
 
 /// How long nothing is asked of the server when there is no news.

@@ -12,11 +12,8 @@ use super::kind::Kind;
 use super::ledger::Normaliser;
 use super::operator::{Operator, OperatorRun};
 use super::point::Family;
-use super::report::Report;
 use super::scenario::{Reversal, Scene, Step, StepResult, action, condition};
 use super::selection::Selection;
-use crate::env::TestEnv;
-use crate::error::Result;
 use crate::user::Rules;
 
 /// An operator, a scenario, and what must hold. The [module's page](super) has an example.
@@ -222,14 +219,6 @@ impl Torture {
         self.plan.selection = Selection::Slice { slice: slice % of, of };
         self
     }
-
-    /// Plays the scenario once undisturbed and once per point. An error means that the environment failed; what the
-    /// operator does wrong is in the report.
-    ///
-    /// Dropped midway, every operator is killed and every namespace is deleted.
-    pub async fn run(self, env: &TestEnv) -> Result<Report> {
-        super::run::run(&self.plan, env).await
-    }
 }
 
 impl Debug for Torture {
@@ -243,6 +232,7 @@ mod tests {
     use k8s_openapi::api::core::v1::Secret;
 
     use super::*;
+    use crate::env::TestEnv;
 
     async fn nothing(_: Scene) -> StepResult {
         Ok(())

@@ -9,10 +9,11 @@ use tokio::time::Instant;
 use super::ledger::{Ledger, Scope};
 use super::performance::{Performance, Problems};
 use super::plan::Plan;
-use super::point::{Family, Place, Point, Write};
+use super::point::{Family, Place, Point};
+use super::quiet::GLANCE;
 use super::scenario::Scene;
-use super::snapshot::Snapshot;
 use super::stage::Stage;
+use super::undisturbed::Undisturbed;
 use crate::env::TestEnv;
 use crate::error::Result;
 use crate::proxy::{Action, Fault, FaultHandle, Match};
@@ -21,18 +22,8 @@ use crate::user::{Rules, TestUser};
 /// The service account of the operator.
 pub(super) const ACCOUNT: &str = "operator-under-torture";
 
-/// How often the state is looked at.
-pub(super) const GLANCE: Duration = Duration::from_millis(20);
-
 /// How long an operator that has its answer may think before it is killed, if it sends nothing.
 const THOUGHT: Duration = Duration::from_millis(100);
-
-/// How the undisturbed run went.
-pub(super) struct Undisturbed {
-    /// The state at the end of each step.
-    pub(super) snapshots: Vec<Snapshot>,
-    pub(super) writes: Vec<Write>,
-}
 
 /// How a repetition went.
 pub(super) struct Outcome {

@@ -5,18 +5,29 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::time::Instant;
 
-use super::plan::Plan;
+use super::plan::{Plan, Torture};
 use super::point::{Family, Place, Point, places};
-use super::repetition::{Outcome, Player, Undisturbed, common_user};
+use super::repetition::{Outcome, Player, common_user};
 use super::report::{Judged, Report};
 use super::selection::{self, POINT, Selection};
+use super::undisturbed::Undisturbed;
 use crate::env::TestEnv;
 use crate::error::{Error, Result};
 
 /// A point that was not reached is tried once more: which writes an operator merges is a matter of time.
 const TRIES: usize = 2;
 
-pub(super) async fn run(plan: &Plan, env: &TestEnv) -> Result<Report> {
+impl Torture {
+    /// Plays the scenario once undisturbed and once per point. An error means that the environment failed; what the
+    /// operator does wrong is in the report.
+    ///
+    /// Dropped midway, every operator is killed and every namespace is deleted.
+    pub async fn run(self, env: &TestEnv) -> Result<Report> {
+        run(&self.plan, env).await
+    }
+}
+
+async fn run(plan: &Plan, env: &TestEnv) -> Result<Report> {
     let began = Instant::now();
     let mut report = Report::new(&plan.name);
     let chosen = Selection::from_env(plan.selection.clone())

@@ -1,4 +1,4 @@
-//! The request to stop.
+//! The request to stop. Public as part of [`manager`](crate::manager).
 
 use tokio::sync::watch;
 

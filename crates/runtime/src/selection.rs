@@ -1,4 +1,4 @@
-//! Which objects of a kind a reader wants.
+//! Selections: the objects of a kind that a reader or a list asks for. Public as part of [`cache`](crate::cache).
 //!
 //! Promises: what is selected here is what the server is asked to select, and write answers are judged by the same
 //! rules, so that an object enters and leaves a cache by its labels however the news of it came.

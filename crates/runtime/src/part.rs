@@ -1,4 +1,4 @@
-//! A part of the process: something that runs from start to stop.
+//! A part of the process: something that runs from start to stop. Public as part of [`manager`](crate::manager).
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -9,9 +9,9 @@ use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::stop::Stop;
-use crate::controller::panic_message;
+use crate::panics::panic_message;
 use crate::queue::Backoff;
+use crate::stop::Stop;
 
 /// Any error.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -30,15 +30,15 @@ pub enum OnFailure {
     StopAtOnce,
 }
 
-/// A part of the process, as the [manager](super::Manager) runs it.
+/// A part of the process, as the [manager](crate::manager::Manager) runs it.
 ///
 /// It is a function of a [`Context`], called once per start. It calls [`Context::ready`] when those that come after
 /// it may start, and returns when [`Context::stop`] is requested. To return earlier is fine for a part that has
 /// nothing more to do; to return an error, or to panic, is a failure.
 #[must_use = "give it to a manager"]
 pub struct Part {
-    pub(super) name: String,
-    pub(super) on_failure: OnFailure,
+    pub(crate) name: String,
+    pub(crate) on_failure: OnFailure,
     run: Box<dyn Fn(Context) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>,
 }
 
@@ -68,7 +68,7 @@ impl Context {
 
 /// Where a part stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(crate) enum State {
     Waiting,
     Starting,
     Up,
@@ -77,14 +77,14 @@ pub(super) enum State {
 
 /// Where a part stands, for readiness and for those who wait for it.
 #[derive(Clone, Debug)]
-pub(super) struct Status(watch::Sender<State>);
+pub(crate) struct Status(watch::Sender<State>);
 
 impl Status {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(watch::Sender::new(State::Waiting))
     }
 
-    pub(super) fn get(&self) -> State {
+    pub(crate) fn get(&self) -> State {
         self.0.borrow().clone()
     }
 
@@ -93,7 +93,7 @@ impl Status {
     }
 
     /// Waits until the part is up.
-    pub(super) async fn up(&self) {
+    pub(crate) async fn up(&self) {
         // The sender is ours, so it is there.
         let _ = self.0.subscribe().wait_for(|state| *state == State::Up).await;
     }
@@ -138,7 +138,7 @@ impl Part {
     }
 
     /// Runs the part until it ends for good: by a stop, by itself, or by a failure that stops the process.
-    pub(super) async fn supervise(&self, status: Status, stop: Stop) -> Result<(), PartFailure> {
+    pub(crate) async fn supervise(&self, status: Status, stop: Stop) -> Result<(), PartFailure> {
         let mut failures = 0;
         loop {
             status.set(State::Starting);

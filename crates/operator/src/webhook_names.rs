@@ -1,0 +1,35 @@
+//! The names by which the API server finds an operator's webhooks.
+
+use windlass_runtime::webhook::Target;
+
+use crate::hooks::{Hook, Sort};
+use crate::operator::Operator;
+
+/// Everything by which the API server finds an operator's webhooks. One place, because both sides must agree.
+pub(crate) struct WebhookNames {
+    pub(crate) service: String,
+    pub(crate) secret: String,
+    pub(crate) dns: String,
+    pub(crate) configuration: String,
+}
+
+impl WebhookNames {
+    pub(crate) fn of(operator: &Operator, namespace: &str) -> Self {
+        let service = format!("{}-webhooks", operator.name);
+        Self {
+            dns: format!("{service}.{namespace}.svc"),
+            secret: service.clone(),
+            service,
+            configuration: operator.cluster_name(namespace),
+        }
+    }
+
+    /// The configurations that need to know our authority.
+    pub(crate) fn targets(&self, hooks: &[Hook], converted: &[String]) -> Vec<Target> {
+        let any = |sort| hooks.iter().any(|hook| hook.sort == sort);
+        let mutating = any(Sort::Mutating).then(|| Target::mutating(&*self.configuration));
+        let validating = any(Sort::Validating).then(|| Target::validating(&*self.configuration));
+        let definitions = converted.iter().map(Target::definition);
+        mutating.into_iter().chain(validating).chain(definitions).collect()
+    }
+}

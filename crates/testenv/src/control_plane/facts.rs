@@ -1,0 +1,54 @@
+//! The facts and the state that a supervisor reports of its instance.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// What a running control plane says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Facts {
+    /// The instance's name.
+    pub name: String,
+    /// Its directory, removed at the end.
+    pub dir: PathBuf,
+    /// The API server's address.
+    pub server: String,
+    /// A kubeconfig with all rights.
+    pub kubeconfig: PathBuf,
+    /// Certificates and keys of this instance.
+    pub pki: PathBuf,
+    /// The API server's audit log.
+    pub audit_log: PathBuf,
+    /// The components' binaries.
+    pub bin: PathBuf,
+    /// The API server's version.
+    pub version: String,
+    /// The supervisor's process.
+    pub pid: u32,
+}
+
+/// The state of an instance, as its supervisor reports it.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct Status {
+    /// What it is.
+    pub facts: Facts,
+    /// How many users it has now.
+    #[serde(default)]
+    pub users: u32,
+    /// Whether it stays without users (`windlass up --detach`).
+    #[serde(default)]
+    pub keep: bool,
+    /// Whether it is up.
+    #[serde(default)]
+    pub ready: bool,
+    /// Seconds since its start.
+    #[serde(default)]
+    pub seconds: u64,
+    /// The components' processes.
+    #[serde(default)]
+    pub pids: BTreeMap<String, u32>,
+}
