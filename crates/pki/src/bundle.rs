@@ -52,10 +52,23 @@ impl Bundle {
 
     /// The certificates of this bundle that can be read and are to be kept, with their text unchanged.
     #[must_use]
-    pub(crate) fn only(&self, keep: impl Fn(&Certificate) -> bool) -> Self {
+    pub(crate) fn only(&self, mut keep: impl FnMut(&Certificate) -> bool) -> Self {
         let blocks = self.0.split_inclusive(END).filter(|block| block.contains(BEGIN));
         let kept = blocks.filter(|block| Certificate::from_pem(block).is_ok_and(|read| keep(&read)));
         Self(kept.map(|block| format!("{}\n", block.trim())).collect())
+    }
+
+    /// This bundle without these certificates, and each of the others once.
+    #[must_use]
+    pub(crate) fn without(&self, certificates: &[Certificate]) -> Self {
+        let mut seen = certificates.to_vec();
+        self.only(|certificate| {
+            let is_new = !seen.contains(certificate);
+            if is_new {
+                seen.push(certificate.clone());
+            }
+            is_new
+        })
     }
 
     /// Returns true if every certificate of the other bundle is in this one.

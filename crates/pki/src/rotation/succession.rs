@@ -50,7 +50,7 @@ use crate::key::PrivateKey;
 use crate::leaf::LeafRecipe;
 use crate::pair::Pair;
 use crate::reading::Certificate;
-use crate::time::after;
+use crate::time::{after, before};
 
 /// The longest time for which two authorities are trusted before the newer one issues.
 const LONGEST_OVERLAP: Duration = Duration::from_hours(24);
@@ -76,9 +76,10 @@ pub struct Succession {
 /// An authority that issues no more and is still trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Previous {
-    /// Its certificate in PEM.
+    /// Its certificate in PEM, or those of several authorities.
     pub certificate: String,
-    /// The moment since when another authority issues in its place.
+    /// The moment since when another authority issues in its place. In the future if the other one had to be made at once: until then it
+    /// issues only where there is no certificate that anybody trusts.
     pub replaced: Timestamp,
 }
 
@@ -120,7 +121,8 @@ impl Succession {
 
     /// Returns the authority as it is to be now, and the moment at which to tend it again.
     ///
-    /// An authority that has ended, is not valid yet or cannot be read is replaced at once, since no verifier accepts its certificates.
+    /// An authority that has ended, is not valid yet or cannot be read is replaced at once. Others that are known and have not ended stay
+    /// trusted, also those that are not valid yet: it may be the present clock that is wrong.
     pub fn tend(
         present: Option<&Self>,
         leaves: &[InUse],
@@ -128,84 +130,84 @@ impl Succession {
         now: Timestamp,
     ) -> Result<(Self, Timestamp), PkiError> {
         let overlap = overlap(recipe.lifetime());
-        let usable = present.and_then(|present| Some((present, signing(&present.current, now)?)));
-        let Some((present, mut certificate)) = usable else {
-            return Self::begin(present, recipe, now);
+        let usable = present.filter(|present| signing(&present.current, now).is_some());
+        let mut known = Bundle::default();
+        let mut tended = if let Some(present) = usable {
+            present.clone()
+        } else {
+            let issued = present.map(|present| Self { next: None, ..present.clone() }.bundle());
+            known = issued.unwrap_or_default().only(|authority| authority.ends() > now);
+            Self { current: recipe.make(now)?, next: None, previous: None }
         };
-        let Self { mut current, next, mut previous } = present.clone();
-        let mut next = next.filter(|next| signing(next, now).is_some());
-        // A moment in the future was noted by a clock that was ahead.
-        if let Some(previous) = &mut previous {
-            previous.replaced = previous.replaced.min(now);
-        }
-        let mut due = None;
-        let mut wait = |until: Timestamp| {
-            due = Some(due.map_or(until, |due: Timestamp| due.min(until)));
-        };
-        if let Some(replaced) = previous.as_ref().map(|previous| previous.replaced) {
+        tended.next = tended.next.filter(|next| signing(next, now).is_some());
+        tended.trust(&known, leaves, after(now, overlap), now);
+        let certificate = Certificate::from_pem(tended.current.certificate())?;
+        let mut waits = Vec::new();
+        if let Some(replaced) = tended.previous.as_ref().map(|previous| previous.replaced) {
             let rolled = rolled(leaves, overlap, now, |leaf| leaf.is_issued_by(&certificate), |_| true);
-            match after(replaced, overlap).max(rolled) {
-                until if until <= now => previous = None,
-                until => wait(until),
+            let until = after(replaced, overlap).max(rolled);
+            if until <= now {
+                tended.previous = None;
             }
+            // Half of the way is looked at too: certificates that get to know the authority later than that are met by a later moment.
+            let half = before(replaced, overlap / 2);
+            waits.extend([half].into_iter().filter(|_| !leaves.is_empty()).chain([replaced, until]));
         }
-        if let Some(pair) = next.take() {
-            let announced = signing(&pair, now).map_or(now, |next| next.made());
-            let only = Bundle::of([pair.certificate()]);
+        if let Some(next) = tended.next.take() {
+            let only = Bundle::of([next.certificate()]);
+            let announced = Certificate::from_pem(next.certificate())?.made();
             let rolled = rolled(leaves, overlap, now, |_| true, |bundle| bundle.holds_all_of(&only));
-            match after(announced, overlap).max(rolled) {
-                until if until <= now && previous.is_none() => {
-                    certificate = Certificate::from_pem(pair.certificate())?;
-                    let old = std::mem::replace(&mut current, pair);
-                    previous = Some(Previous { certificate: old.into_parts().0, replaced: now });
-                    wait(after(now, overlap));
-                }
-                until => {
-                    if until > now {
-                        wait(until);
-                    }
-                    next = Some(pair);
-                }
-            }
-        }
-        if next.is_none() && previous.is_none() {
-            if certificate.two_thirds() <= now {
-                next = Some(recipe.make(now)?);
-                wait(after(now, overlap));
+            let until = after(announced, overlap).max(rolled);
+            if until <= now && tended.previous.is_none() {
+                let old = std::mem::replace(&mut tended.current, next);
+                tended.previous = Some(Previous { certificate: old.into_parts().0, replaced: now });
+                waits.push(after(now, overlap));
             } else {
-                wait(certificate.two_thirds());
+                tended.next = Some(next);
+                waits.push(until);
             }
         }
-        Ok((Self { current, next, previous }, due.unwrap_or_else(|| after(now, overlap))))
+        if tended.next.is_none() && tended.previous.is_none() {
+            waits.push(certificate.two_thirds());
+            if certificate.two_thirds() <= now {
+                tended.next = Some(recipe.make(now)?);
+                waits.push(after(now, overlap));
+            }
+        }
+        let due = waits.into_iter().filter(|until| *until > now).min();
+        Ok((tended, due.unwrap_or_else(|| after(now, overlap))))
     }
 
-    /// A new authority. All others that are there and have not ended stay trusted until all have rolled, also those that are not valid
-    /// yet: it may be the present clock that is wrong.
-    fn begin(
-        present: Option<&Self>,
-        recipe: &AuthorityRecipe,
-        now: Timestamp,
-    ) -> Result<(Self, Timestamp), PkiError> {
-        let known = present.map(|present| {
-            let previous = present.previous.as_ref().map(|previous| &*previous.certificate);
-            Bundle::of([present.current.certificate()].into_iter().chain(previous))
-        });
-        let alive = known.unwrap_or_default().only(|authority| authority.ends() > now).into_pem();
-        let previous = (!alive.is_empty()).then_some(Previous { certificate: alive, replaced: now });
-        let current = recipe.make(now)?;
-        let due = match &previous {
-            Some(_) => after(now, overlap(recipe.lifetime())),
-            None => Certificate::from_pem(current.certificate())?.two_thirds(),
+    /// Goes on trusting authorities that are known and not among ours any more, and those that issued certificates in use. The current
+    /// authority replaces certificates of theirs from `settled` on, if it is not known everywhere yet.
+    fn trust(&mut self, known: &Bundle, leaves: &[InUse], settled: Timestamp, now: Timestamp) {
+        let own = self.bundle().certificates();
+        let served: Vec<_> = leaves.iter().filter_map(|leaf| leaf.certificate.as_ref()).collect();
+        let is_in_use = |authority: &Certificate| {
+            authority.ends() > now && served.iter().any(|leaf| leaf.is_issued_by(authority))
         };
-        Ok((Self { current, next: None, previous }, due))
+        let in_use = Bundle::of(leaves.iter().map(|leaf| leaf.bundle.as_str())).only(is_in_use);
+        let more = Bundle::of([known.as_str(), in_use.as_str()]).without(&own);
+        if !more.as_str().is_empty() {
+            let previous = self.previous.take().map(|previous| previous.certificate).unwrap_or_default();
+            let certificate = previous + more.as_str();
+            self.previous = Some(Previous { certificate, replaced: settled });
+        }
+        let current = Bundle::of([self.current.certificate()]);
+        let is_unknown =
+            leaves.iter().any(|leaf| leaf.certificate.is_some() && !leaf.bundle.holds_all_of(&current));
+        if let Some(previous) = &mut self.previous {
+            // A moment that is too far in the future was noted by a clock that was ahead.
+            previous.replaced = if is_unknown { settled } else { previous.replaced.min(settled) };
+        }
     }
 
     /// Returns a certificate as it is to be now, and the moment at which to tend it again.
     ///
     /// The present one is kept if it is valid and not due, has the first of the recipe's names, its key can be read, the current
     /// authority issued it, and its bundle lacks no authority. A certificate that lacks further names (another operator's) gets them
-    /// when it is issued anew anyway. One of another authority that is trusted is kept for the first overlap of the current authority's life:
-    /// readers do not know an authority yet that replaced a broken one.
+    /// when it is issued anew anyway. One of another authority that is trusted is kept until the current authority
+    /// [replaces](Previous::replaced) the other: readers do not know an authority yet that had to be made at once.
     pub fn tend_leaf<E: From<PkiError>>(
         &self,
         present: Option<&Leaf>,
@@ -216,16 +218,16 @@ impl Succession {
     ) -> Result<(Leaf, Timestamp), E> {
         let bundle = self.bundle();
         let issuer = Certificate::from_pem(self.current.certificate())?;
-        let issuer_lifetime = Duration::try_from(issuer.made().duration_until(issuer.ends()));
-        let settled = after(issuer.made(), overlap(issuer_lifetime.unwrap_or_default()));
+        let replaced = self.previous.as_ref().map_or(now, |previous| previous.replaced);
         let good_until = |leaf: &Leaf| {
             PrivateKey::from_pem(leaf.pair.key()).ok()?;
             let certificate = Certificate::from_pem(leaf.pair.certificate()).ok()?;
             let first = recipe.alternative_names().first()?;
-            let until = if !certificate.is_issued_by(&issuer) {
-                bundle.trusts(&certificate, now).then_some(settled.min(certificate.two_thirds()))
-            } else {
+            let until = if certificate.is_issued_by(&issuer) {
                 leaf.bundle.holds_all_of(&bundle).then_some(certificate.two_thirds())
+            } else {
+                // Also one that is due: nobody could issue another that all readers trust.
+                bundle.trusts(&certificate, now).then_some(replaced.min(certificate.ends()))
             };
             until.filter(|until| *until > now && certificate.has_name(first) && certificate.is_valid_at(now))
         };

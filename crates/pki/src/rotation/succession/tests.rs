@@ -83,6 +83,7 @@ fn an_authority_that_has_ended_or_is_damaged_is_replaced_at_once() {
     let (mended, due) = tend(Some(&broken), &[], day(1));
     assert!(mended.current != first.current);
     assert_eq!((mended.bundle().certificates().len(), due), (2, day(2)));
+    assert_eq!(mended.previous.unwrap().certificate, first.current.certificate());
 }
 
 #[test]
@@ -90,9 +91,15 @@ fn a_certificate_of_a_broken_authority_is_served_until_the_new_one_is_known() {
     let (first, _) = tend(None, &[], day(0));
     let (old, _) = tend_leaf(&first, None, day(0));
     let broken = Succession { current: Pair::new(first.current.certificate(), "x"), ..first };
-    let (mended, _) = tend(Some(&broken), &[&old], day(1));
+    let (mended, half) = tend(Some(&broken), &[&old], day(1));
+    assert_eq!(half, day(1) + DAY / 2);
     let (kept, due) = tend_leaf(&mended, Some(&old), day(1));
     assert_eq!((&kept.pair, due), (&old.pair, day(2)));
+    // Somebody who still does not know it half-way is given a whole overlap again.
+    let (later, _) = tend(Some(&mended), &[&kept, &old], half);
+    assert_eq!(later.previous.unwrap().replaced, half + DAY);
+    let (same, due) = tend(Some(&mended), &[&kept], half);
+    assert_eq!((&same, due), (&mended, day(2)));
     let (new, _) = tend_leaf(&mended, Some(&kept), day(2));
     for (trusts, shows) in [(&old, &kept), (&kept, &kept), (&kept, &new), (&new, &kept)] {
         assert!(accepts(trusts, shows, day(2)));
@@ -105,10 +112,10 @@ fn an_authority_that_is_not_valid_yet_counts_as_absent() {
     let (leaf, _) = tend_leaf(&ahead, None, day(100));
     assert!(!leaf.bundle.trusts(&Certificate::from_pem(leaf.pair.certificate()).unwrap(), day(0)));
     let (back, due) = tend(Some(&ahead), &[&leaf], day(0));
-    assert!(back.current != ahead.current && due == day(1));
+    assert!(back.current != ahead.current && due == day(0) + DAY / 2);
     let (leaf, _) = tend_leaf(&back, Some(&leaf), day(0));
     assert!(accepts(&leaf, &leaf, day(0)));
-    let (settled, _) = tend(Some(&back), &[&leaf], day(1));
+    let (settled, _) = tend(Some(&back), &[&leaf], day(2));
     assert_eq!(settled.bundle().certificates().len(), 1);
 }
 
@@ -138,8 +145,8 @@ fn the_end_of_an_overlap_that_was_noted_by_a_clock_that_was_ahead_is_not_waited_
     let previous = Previous { certificate: old.certificate().into(), replaced: day(50) };
     authority.previous = Some(previous);
     let (noted, due) = tend(Some(&authority), &[], day(10));
-    assert_eq!((noted.previous.as_ref().unwrap().replaced, due), (day(10), day(11)));
-    assert_eq!(tend(Some(&noted), &[], day(11)).0.previous, None);
+    assert_eq!((noted.previous.as_ref().unwrap().replaced, due), (day(11), day(11)));
+    assert_eq!(tend(Some(&noted), &[], day(12)).0.previous, None);
 }
 
 /// Two certificates, and a process that stops after the authority was written and comes back after the overlap.
