@@ -15,7 +15,6 @@ pub mod expose;
 pub mod names;
 pub mod pki;
 pub mod policies;
-mod private_key;
 pub mod proxy;
 mod secrets;
 pub mod tls;

@@ -1,32 +1,21 @@
-//! Certificate authorities and the certificates they issue.
+//! The Secrets of authorities and of the certificates that they issue: their layout, and what is in them.
 //!
-//! Pure but for the numbers that keys are made of: what is made follows from what is there and from the time, so that a life of years
-//! is a unit test.
-//!
-//! **An authority is replaced without anybody being distrusted on the way.** When two thirds of its life are over, the next one is made
-//! and trusted beside it. After an overlap it begins to issue, and all certificates are issued anew; after another overlap the old
-//! one is trusted no more. Each change of a Secret replaces the pods that read it, so an overlap must be longer than that takes.
+//! Steps and times are those of [`windlass_pki::rotation::succession`]: an authority is replaced without anybody being distrusted on the
+//! way. Each change of a Secret replaces the pods that read it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PKCS_ED25519, date_time_ymd,
-};
 use windlass::DrawError;
-use x509_parser::certificate::X509Certificate;
-use x509_parser::extensions::{GeneralName, ParsedExtension};
-use x509_parser::parse_x509_certificate;
-use x509_parser::pem::parse_x509_pem;
+use windlass_pki::rotation::succession::{InUse, Leaf, Previous, Succession};
+use windlass_pki::{Algorithm, Bundle, Certificate, Pair, PrivateKey};
 
 use crate::api::notary::KeyAlgorithm;
 use crate::config::token_key;
 
 use super::names::common_name;
-use super::private_key;
 
 /// The certificate, in Secrets of type `kubernetes.io/tls`.
 pub const CERTIFICATE: &str = "tls.crt";
@@ -40,89 +29,52 @@ const PREVIOUS: &str = "previous.crt";
 /// Since when the authority issues, where another did before.
 const ISSUES_SINCE: &str = "issues-since";
 
-/// Certificates are valid from a little before they were made: clocks differ.
-const BACKDATE: Duration = Duration::from_mins(5);
-/// The longest time for which two authorities are trusted before the newer one issues.
-const LONGEST_OVERLAP: Duration = Duration::from_hours(24);
+/// The longest name of an authority, before a digest: a common name has at most 64 characters.
+const NAME: usize = 55;
 
 /// The content of a Secret.
 pub type Content = BTreeMap<String, ByteString>;
-
-/// A certificate with its key, in PEM.
-#[derive(Clone, PartialEq, Eq)]
-struct Pair {
-    certificate: String,
-    key: String,
-}
-
-/// What a certificate says of itself.
-struct Said {
-    subject: Vec<u8>,
-    issuer: Vec<u8>,
-    from: Timestamp,
-    ends: Timestamp,
-    names: BTreeSet<String>,
-    /// Of its own key, and of its issuer's.
-    key: Option<Vec<u8>>,
-    issuer_key: Option<Vec<u8>>,
-}
-
-fn said(certificate: &str) -> Option<Said> {
-    let (_, pem) = parse_x509_pem(certificate.as_bytes()).ok()?;
-    let (_, parsed) = parse_x509_certificate(&pem.contents).ok()?;
-    let time = |time: x509_parser::time::ASN1Time| Timestamp::from_second(time.timestamp()).ok();
-    let alternative = parsed.subject_alternative_name().ok()?;
-    let names =
-        alternative.iter().flat_map(|names| &names.value.general_names).filter_map(|name| match name {
-            GeneralName::DNSName(name) => Some((*name).to_owned()),
-            _ => None,
-        });
-    Some(Said {
-        subject: parsed.subject().as_raw().to_vec(),
-        issuer: parsed.issuer().as_raw().to_vec(),
-        from: time(parsed.validity().not_before)? + BACKDATE,
-        ends: time(parsed.validity().not_after)?,
-        names: names.collect(),
-        key: identifier(&parsed, |extension| match extension {
-            ParsedExtension::SubjectKeyIdentifier(key) => Some(key.0.to_vec()),
-            _ => None,
-        }),
-        issuer_key: identifier(&parsed, |extension| match extension {
-            ParsedExtension::AuthorityKeyIdentifier(authority) => {
-                authority.key_identifier.as_ref().map(|key| key.0.to_vec())
-            }
-            _ => None,
-        }),
-    })
-}
-
-fn identifier(
-    certificate: &X509Certificate<'_>,
-    of: impl Fn(&ParsedExtension<'_>) -> Option<Vec<u8>>,
-) -> Option<Vec<u8>> {
-    certificate.extensions().iter().find_map(|extension| of(extension.parsed_extension()))
-}
-
-impl Said {
-    /// Whether it is of this authority: by its name, and where both say so by its key. Others renew an authority under its name.
-    fn is_by(&self, authority: &Self) -> bool {
-        let same_key =
-            self.issuer_key.as_ref().zip(authority.key.as_ref()).is_none_or(|(one, two)| one == two);
-        self.issuer == authority.subject && same_key
-    }
-
-    /// When two thirds of its life are over.
-    fn renewal(&self) -> Timestamp {
-        let life = Duration::try_from(self.from.duration_until(self.ends)).unwrap_or_default();
-        self.from + life * 2 / 3
-    }
-}
 
 fn text(content: &Content, key: &str) -> Option<String> {
     String::from_utf8(content.get(key)?.0.clone()).ok()
 }
 
-/// How an authority is made.
+fn pair(content: &Content, certificate: &str, key: &str) -> Option<Pair> {
+    Some(Pair::new(text(content, certificate)?, text(content, key).unwrap_or_default()))
+}
+
+fn content<'a>(all: impl IntoIterator<Item = (&'a str, String)>) -> Content {
+    all.into_iter().map(|(key, value)| (key.to_owned(), ByteString(value.into_bytes()))).collect()
+}
+
+fn read_authority(content: &Content) -> Option<Succession> {
+    let previous = || {
+        let replaced = text(content, ISSUES_SINCE)?.parse().ok()?;
+        Some(Previous { certificate: text(content, PREVIOUS)?, replaced })
+    };
+    let current = pair(content, CERTIFICATE, KEY)?;
+    Some(Succession { current, next: pair(content, NEXT, NEXT_KEY), previous: previous() })
+}
+
+fn write_authority(authority: Succession) -> Content {
+    let bundle = authority.bundle().into_pem();
+    let (certificate, key) = authority.current.into_parts();
+    let mut all = vec![(CERTIFICATE, certificate), (KEY, key), (BUNDLE, bundle)];
+    if let Some((certificate, key)) = authority.next.map(Pair::into_parts) {
+        all.extend([(NEXT, certificate), (NEXT_KEY, key)]);
+    }
+    if let Some(Previous { certificate, replaced }) = authority.previous {
+        all.extend([(PREVIOUS, certificate), (ISSUES_SINCE, replaced.to_string())]);
+    }
+    content(all)
+}
+
+fn read_leaf(content: &Content) -> Option<Leaf> {
+    let bundle = text(content, BUNDLE).unwrap_or_default();
+    Some(Leaf { pair: pair(content, CERTIFICATE, KEY)?, bundle: Bundle::of([&*bundle]) })
+}
+
+/// How an authority is made. Its `Debug` text is the recipe that objects are marked with: a change of it makes every Secret anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorityRecipe {
     /// What it is called, before a digest of its own.
@@ -131,105 +83,23 @@ pub struct AuthorityRecipe {
     pub lifetime: Duration,
 }
 
-impl AuthorityRecipe {
-    fn overlap(&self) -> Duration {
-        LONGEST_OVERLAP.min(self.lifetime / 10)
-    }
-}
-
-/// An authority, the one that follows it, and the one that it followed.
-#[derive(Clone, PartialEq, Eq)]
-struct Authority {
-    current: Pair,
-    next: Option<Pair>,
-    previous: Option<(String, Timestamp)>,
-}
-
-impl Authority {
-    fn read(content: &Content) -> Option<Self> {
-        let pair = |certificate, key| {
-            let pair = Pair { certificate: text(content, certificate)?, key: text(content, key)? };
-            (said(&pair.certificate).is_some() && private_key::key(&pair.key).is_some()).then_some(pair)
-        };
-        let previous = || Some((text(content, PREVIOUS)?, text(content, ISSUES_SINCE)?.parse().ok()?));
-        Some(Self { current: pair(CERTIFICATE, KEY)?, next: pair(NEXT, NEXT_KEY), previous: previous() })
-    }
-
-    fn write(&self) -> Content {
-        let mut content = BTreeMap::from([
-            (CERTIFICATE, self.current.certificate.clone()),
-            (KEY, self.current.key.clone()),
-            (BUNDLE, self.bundle()),
-        ]);
-        if let Some(next) = &self.next {
-            content.extend([(NEXT, next.certificate.clone()), (NEXT_KEY, next.key.clone())]);
-        }
-        if let Some((certificate, since)) = &self.previous {
-            content.extend([(PREVIOUS, certificate.clone()), (ISSUES_SINCE, since.to_string())]);
-        }
-        content.into_iter().map(|(key, value)| (key.to_owned(), ByteString(value.into_bytes()))).collect()
-    }
-
-    fn bundle(&self) -> String {
-        let next = self.next.iter().map(|next| &*next.certificate);
-        let previous = self.previous.iter().map(|(certificate, _)| &**certificate);
-        next.chain([&*self.current.certificate]).chain(previous).collect()
-    }
-}
-
-/// An authority as it is to be now, and when to look again.
+/// An authority as it is to be now, and when to look again. `leaves` are the Secrets of its certificates as far as they are known: no
+/// step is taken before the last one has come to all of them.
 pub fn tend_authority(
     present: Option<&Content>,
+    leaves: &[Content],
     recipe: &AuthorityRecipe,
     now: Timestamp,
 ) -> Result<(Content, Timestamp), DrawError> {
-    let alive =
-        |authority: &Authority| said(&authority.current.certificate).is_some_and(|said| said.ends > now);
-    let overlap = recipe.overlap();
-    let Some(mut authority) = present.and_then(Authority::read).filter(alive) else {
-        // One that cannot issue any more, but whose certificates are in use, is trusted until all have rolled.
-        let trusted = |certificate: &String| said(certificate).is_some_and(|said| said.ends > now);
-        let previous = present.and_then(|content| text(content, CERTIFICATE)).filter(trusted);
-        let previous = previous.map(|certificate| (certificate, now));
-        let fresh = Authority { current: authority(recipe, now)?, next: None, previous };
-        let renewal = said(&fresh.current.certificate).map_or(now, |said| said.renewal());
-        let due = if fresh.previous.is_some() { now + overlap } else { renewal };
-        return Ok((fresh.write(), due));
-    };
-    if authority.previous.as_ref().is_some_and(|(_, since)| *since + overlap <= now) {
-        authority.previous = None;
-    }
-    let announced = |next: &Pair| said(&next.certificate).map_or(now, |said| said.from);
-    if let Some(next) = authority.next.take_if(|next| announced(next) + overlap <= now) {
-        let old = std::mem::replace(&mut authority.current, next);
-        authority.previous = Some((old.certificate, now));
-    }
-    let renewal = said(&authority.current.certificate).map_or(now, |said| said.renewal());
-    if authority.next.is_none() && authority.previous.is_none() && renewal <= now {
-        authority.next = Some(self::authority(recipe, now)?);
-    }
-    let due = match (&authority.next, &authority.previous) {
-        (Some(next), _) => announced(next) + overlap,
-        (None, Some((_, since))) => *since + overlap,
-        (None, None) => renewal,
-    };
-    Ok((authority.write(), due))
+    let leaves: Vec<_> = leaves.iter().filter_map(read_leaf).map(|leaf| InUse::of(&leaf)).collect();
+    let name = windlass::naming::name([&*recipe.name], NAME);
+    let recipe = windlass_pki::AuthorityRecipe::new(name, recipe.lifetime);
+    let present = present.and_then(read_authority);
+    let (authority, due) = Succession::tend(present.as_ref(), &leaves, &recipe, now)?;
+    Ok((write_authority(authority), due))
 }
 
-fn authority(recipe: &AuthorityRecipe, now: Timestamp) -> Result<Pair, DrawError> {
-    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
-    let mut params = params(now, now + recipe.lifetime, Vec::new())?;
-    // Each has a name of its own, so that a certificate says by whom it is.
-    let digest = ring::digest::digest(&ring::digest::SHA256, key.public_key_raw());
-    let id = digest.as_ref().iter().take(4).fold(0_u32, |id, byte| id << 8 | u32::from(*byte));
-    let name = windlass::naming::name([&*recipe.name], 55);
-    params.distinguished_name.push(DnType::CommonName, format!("{name} {id:08x}"));
-    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    Ok(Pair { certificate: params.self_signed(&key)?.pem(), key: key.serialize_pem() })
-}
-
-/// How a certificate is made.
+/// How a certificate is made. Its `Debug` text is the recipe that objects are marked with: a change of it makes every Secret anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeafRecipe {
     /// The names that it is for; the first is its common name.
@@ -241,11 +111,11 @@ pub struct LeafRecipe {
 }
 
 /// A key of this sort.
-fn key_of(sort: KeyAlgorithm) -> Result<KeyPair, DrawError> {
+fn key_of(sort: KeyAlgorithm) -> Result<PrivateKey, DrawError> {
     Ok(match sort {
-        KeyAlgorithm::Ecdsa => KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?,
-        KeyAlgorithm::Ed25519 => KeyPair::generate_for(&PKCS_ED25519)?,
-        KeyAlgorithm::Rsa => private_key::key(token_key::generate()?.expose()).ok_or_else(damaged)?,
+        KeyAlgorithm::Ecdsa => PrivateKey::generate(Algorithm::EcdsaP256)?,
+        KeyAlgorithm::Ed25519 => PrivateKey::generate(Algorithm::Ed25519)?,
+        KeyAlgorithm::Rsa => PrivateKey::from_pem(token_key::generate()?.expose())?,
     })
 }
 
@@ -256,67 +126,32 @@ pub fn tend_leaf(
     recipe: &LeafRecipe,
     now: Timestamp,
 ) -> Result<(Content, Timestamp), DrawError> {
-    let authority = Authority::read(authority).ok_or_else(|| {
+    let is_readable = |authority: &Succession| {
+        let current = &authority.current;
+        Certificate::from_pem(current.certificate()).is_ok() && PrivateKey::from_pem(current.key()).is_ok()
+    };
+    let authority = read_authority(authority).filter(is_readable).ok_or_else(|| {
         DrawError::new("the Secret of its authority is damaged: delete it, and it is made anew")
     })?;
-    let issuer = said(&authority.current.certificate).ok_or_else(damaged)?;
-    // The first is the name in use. One that lacks the others (another operator's) gets them when it is made anew anyway.
-    let named = |leaf: &Said| recipe.hosts.first().is_some_and(|first| leaf.names.contains(first));
-    let good = |pair: &Pair| {
-        let leaf = said(&pair.certificate).filter(|_| private_key::key(&pair.key).is_some());
-        leaf.is_some_and(|leaf| leaf.is_by(&issuer) && named(&leaf) && leaf.renewal() > now)
-    };
-    let pair = present.and_then(|content| {
-        Some(Pair { certificate: text(content, CERTIFICATE)?, key: text(content, KEY)? }).filter(good)
-    });
-    let pair = match pair {
-        Some(pair) => pair,
-        None => issue(&authority.current, &issuer, recipe, now)?,
-    };
-    let due = said(&pair.certificate).map_or(now, |leaf| leaf.renewal());
-    let all = [(CERTIFICATE, pair.certificate), (KEY, pair.key), (BUNDLE, authority.bundle())];
-    let content = all.into_iter().map(|(key, value)| (key.to_owned(), ByteString(value.into_bytes())));
-    Ok((content.collect(), due))
-}
-
-fn damaged() -> DrawError {
-    DrawError::new("a certificate cannot be read that was just made")
-}
-
-fn issue(by: &Pair, issuer: &Said, recipe: &LeafRecipe, now: Timestamp) -> Result<Pair, DrawError> {
-    let key = key_of(recipe.key)?;
-    let ends = issuer.ends.min(now + recipe.lifetime);
-    let mut params = params(now, ends, recipe.hosts.clone())?;
     let first = recipe.hosts.first().map(String::as_str).unwrap_or_default();
-    params.distinguished_name.push(DnType::CommonName, common_name(first));
-    params.use_authority_key_identifier_extension = true;
-    params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
-    params.extended_key_usages =
-        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-    let signer = private_key::key(&by.key).ok_or_else(damaged)?;
-    let issuer = Issuer::from_ca_cert_pem(&by.certificate, signer)?;
-    Ok(Pair { certificate: params.signed_by(&key, &issuer)?.pem(), key: key.serialize_pem() })
-}
-
-pub(super) fn params(
-    now: Timestamp,
-    ends: Timestamp,
-    names: Vec<String>,
-) -> Result<CertificateParams, DrawError> {
-    let mut params = CertificateParams::new(names)?;
-    let time = |time: Timestamp| {
-        // Whole seconds: that is all that a certificate holds.
-        date_time_ymd(1970, 1, 1) + Duration::from_secs(u64::try_from(time.as_second()).unwrap_or_default())
-    };
-    params.not_before = time(now - BACKDATE);
-    params.not_after = time(ends);
-    params.distinguished_name = rcgen::DistinguishedName::new();
-    Ok(params)
+    let leaf = windlass_pki::LeafRecipe::new()
+        .common_name(common_name(first))
+        .names(&recipe.hosts)
+        .server()
+        .client()
+        .key_encipherment();
+    let present = present.and_then(read_leaf);
+    let key = || key_of(recipe.key);
+    let (leaf, due) = authority.tend_leaf(present.as_ref(), &leaf, recipe.lifetime, key, now)?;
+    let (certificate, key) = leaf.pair.into_parts();
+    Ok((content([(CERTIFICATE, certificate), (KEY, key), (BUNDLE, leaf.bundle.into_pem())]), due))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+
     use rustls::client::WebPkiServerVerifier;
     use rustls::client::danger::ServerCertVerifier as _;
     use rustls::pki_types::pem::PemObject as _;
@@ -356,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_certificate_verifies_as_a_chain_with_the_names_in_use() {
-        let (authority, due) = tend_authority(None, &ca(), day(0)).unwrap();
+        let (authority, due) = tend_authority(None, &[], &ca(), day(0)).unwrap();
         assert_eq!(due, day(0) + DAY * 365 * 2 / 3);
         let (shown, due) = tend_leaf(None, &authority, &leaf(), day(0)).unwrap();
         assert_eq!(due, day(60));
@@ -365,13 +200,13 @@ mod tests {
         }
         assert!(!believed(&shown, &shown, "other", day(1)));
         assert!(!believed(&shown, &shown, "a-core", day(91)), "it has ended");
-        let (other, _) = tend_authority(None, &ca(), day(0)).unwrap();
+        let (other, _) = tend_authority(None, &[], &ca(), day(0)).unwrap();
         assert!(!believed(&other, &shown, "a-core", day(1)), "of another authority");
     }
 
     #[test]
     fn a_certificate_is_kept_until_it_is_due_or_for_other_names() {
-        let (authority, _) = tend_authority(None, &ca(), day(0)).unwrap();
+        let (authority, _) = tend_authority(None, &[], &ca(), day(0)).unwrap();
         let (first, _) = tend_leaf(None, &authority, &leaf(), day(0)).unwrap();
         let again = |recipe: &LeafRecipe, at| tend_leaf(Some(&first), &authority, recipe, at).unwrap().0;
         assert!(again(&leaf(), day(59)) == first);
@@ -384,7 +219,7 @@ mod tests {
 
     #[test]
     fn through_the_lives_of_three_authorities_everybody_believes_everybody() {
-        let (mut authority, mut due) = tend_authority(None, &ca(), day(0)).unwrap();
+        let (mut authority, mut due) = tend_authority(None, &[], &ca(), day(0)).unwrap();
         let (mut shown, mut leaf_due) = tend_leaf(None, &authority, &leaf(), day(0)).unwrap();
         let (mut authorities, mut most) = (BTreeSet::new(), 0);
         for at in (0..900).map(day) {
@@ -392,7 +227,7 @@ mod tests {
             let before = shown.clone();
             let changed = at >= due;
             if changed {
-                (authority, due) = tend_authority(Some(&authority), &ca(), at).unwrap();
+                (authority, due) = tend_authority(Some(&authority), &[shown.clone()], &ca(), at).unwrap();
                 assert!(due > at);
             }
             if changed || at >= leaf_due {
@@ -412,24 +247,24 @@ mod tests {
 
     #[test]
     fn an_authority_that_has_ended_or_is_damaged_is_replaced_at_once() {
-        let (first, _) = tend_authority(None, &ca(), day(0)).unwrap();
-        let (later, _) = tend_authority(Some(&first), &ca(), day(400)).unwrap();
+        let (first, _) = tend_authority(None, &[], &ca(), day(0)).unwrap();
+        let (later, _) = tend_authority(Some(&first), &[], &ca(), day(400)).unwrap();
         assert!(later[CERTIFICATE] != first[CERTIFICATE]);
         let mut broken = first.clone();
         broken.insert(KEY.into(), ByteString(b"x".to_vec()));
-        let (mended, _) = tend_authority(Some(&broken), &ca(), day(1)).unwrap();
+        let (mended, _) = tend_authority(Some(&broken), &[], &ca(), day(1)).unwrap();
         assert!(mended[CERTIFICATE] != first[CERTIFICATE]);
     }
 
     #[test]
     fn keys_are_of_the_sort_that_was_asked_for() {
-        let (authority, _) = tend_authority(None, &ca(), day(0)).unwrap();
+        let (authority, _) = tend_authority(None, &[], &ca(), day(0)).unwrap();
         let mut sorts = BTreeSet::new();
         for key in KeyAlgorithm::ALL {
             let (shown, _) =
                 tend_leaf(None, &authority, &LeafRecipe { key: *key, ..leaf() }, day(0)).unwrap();
             assert!(believed(&shown, &shown, "a-core", day(1)), "{key}");
-            let (_, pem) = parse_x509_pem(&shown[CERTIFICATE].0).unwrap();
+            let (_, pem) = x509_parser::pem::parse_x509_pem(&shown[CERTIFICATE].0).unwrap();
             sorts.insert(pem.parse_x509().unwrap().public_key().algorithm.algorithm.to_string());
         }
         assert_eq!(sorts.len(), 3, "{sorts:?}");
@@ -438,10 +273,51 @@ mod tests {
     #[test]
     fn names_of_any_length_make_certificates() {
         let recipe = AuthorityRecipe { name: "x".repeat(200), ..ca() };
-        let (authority, _) = tend_authority(None, &recipe, day(0)).unwrap();
+        let (authority, _) = tend_authority(None, &[], &recipe, day(0)).unwrap();
         let long = format!("{}.{}.svc", "a".repeat(63), "b".repeat(63));
         let recipe = LeafRecipe { hosts: vec![long.clone()], ..leaf() };
         let (shown, _) = tend_leaf(None, &authority, &recipe, day(0)).unwrap();
         assert!(believed(&shown, &shown, &long, day(1)));
+    }
+
+    #[test]
+    fn recipes_are_marked_as_ever() {
+        // Another text would make all Secrets anew, and replace the pods of every installation.
+        assert_eq!(
+            format!("{:?}", ca()),
+            r#"AuthorityRecipe { name: "sample-harbor", lifetime: 31536000s }"#
+        );
+        let text = r#"LeafRecipe { hosts: ["a-core", "a-core.ns", "a-core.ns.svc"], lifetime: 7776000s, key: Ecdsa }"#;
+        assert_eq!(format!("{:?}", leaf()), text);
+    }
+
+    #[test]
+    fn secrets_have_the_keys_of_ever_at_every_step() {
+        let keys = |content: &Content| content.keys().cloned().collect::<Vec<_>>().join(" ");
+        let (first, due) = tend_authority(None, &[], &ca(), day(0)).unwrap();
+        assert_eq!(keys(&first), "ca.crt tls.crt tls.key");
+        let (announced, due) = tend_authority(Some(&first), &[], &ca(), due).unwrap();
+        assert_eq!(keys(&announced), "ca.crt next.crt next.key tls.crt tls.key");
+        let (issues, due) = tend_authority(Some(&announced), &[], &ca(), due).unwrap();
+        assert_eq!(keys(&issues), "ca.crt issues-since previous.crt tls.crt tls.key");
+        assert_eq!(issues[CERTIFICATE], announced[NEXT]);
+        let (done, _) = tend_authority(Some(&issues), &[], &ca(), due).unwrap();
+        assert_eq!(keys(&done), "ca.crt tls.crt tls.key");
+        let (shown, _) = tend_leaf(None, &done, &leaf(), due).unwrap();
+        assert_eq!(keys(&shown), "ca.crt tls.crt tls.key");
+    }
+
+    #[test]
+    fn certificates_that_are_not_valid_yet_are_made_anew() {
+        let (ahead, _) = tend_authority(None, &[], &ca(), day(1000)).unwrap();
+        let (shown, _) = tend_leaf(None, &ahead, &leaf(), day(1000)).unwrap();
+        let (authority, _) = tend_authority(Some(&ahead), &[shown.clone()], &ca(), day(0)).unwrap();
+        let (shown, _) = tend_leaf(Some(&shown), &authority, &leaf(), day(0)).unwrap();
+        assert!(believed(&shown, &shown, "a-core", day(0)));
+        // Only the certificate: the authority that all trust stays.
+        let (ahead, _) = tend_leaf(Some(&shown), &authority, &leaf(), day(200)).unwrap();
+        assert!(!believed(&shown, &ahead, "a-core", day(1)));
+        let (back, _) = tend_leaf(Some(&ahead), &authority, &leaf(), day(1)).unwrap();
+        assert!(believed(&shown, &back, "a-core", day(1)));
     }
 }

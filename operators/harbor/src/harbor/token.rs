@@ -7,14 +7,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use rcgen::{DnType, IsCa, KeyPair, KeyUsagePurpose, PKCS_RSA_SHA256};
-use rsa::pkcs1::DecodeRsaPrivateKey as _;
-use rsa::pkcs8::EncodePrivateKey as _;
 use windlass::live::Live;
 use windlass::{DrawError, Plan, Planned, Readiness, readiness};
+use windlass_pki::{LeafRecipe, PrivateKey};
 
 use crate::api::harbor_components::IssuerRef;
-use crate::config::{Confidential, token_key};
+use crate::config::token_key;
 
 use super::certmanager::{Certificate, CertificateSpec, IssuerReference, PrivateKey};
 use super::names::metadata;
@@ -65,24 +63,12 @@ fn certificate(names: &Names, issuer: &IssuerRef) -> Certificate {
     }
 }
 
-/// A key in PKCS#1, for certificates about it.
-pub(super) fn signer(pem: &Confidential) -> Result<KeyPair, DrawError> {
-    let key = rsa::RsaPrivateKey::from_pkcs1_pem(pem.expose())
-        .map_err(|_| DrawError::new("a key cannot be read that was just made"))?
-        .to_pkcs8_pem(rsa::pkcs8::LineEnding::LF)
-        .map_err(|_| DrawError::new("a key cannot be written that was just made"))?;
-    Ok(KeyPair::from_pkcs8_pem_and_sign_algo(&key, &PKCS_RSA_SHA256)?)
-}
-
 fn secret(names: &Names, now: Timestamp) -> Result<Secret, DrawError> {
     let name = names.with(SUFFIX);
     let pem = token_key::generate()?;
-    let key = signer(&pem)?;
-    let mut params = pki::params(now, now + LIFETIME, Vec::new())?;
-    params.distinguished_name.push(DnType::CommonName, common_name(&name));
-    params.is_ca = IsCa::ExplicitNoCa;
-    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    let certificate = params.self_signed(&key)?.pem();
+    let key = PrivateKey::from_pem(pem.expose())?;
+    let recipe = LeafRecipe::new().common_name(common_name(&name));
+    let (certificate, _) = recipe.self_signed(key, LIFETIME, now)?.into_parts();
     let all = [
         (pki::CERTIFICATE, certificate.clone().into_bytes()),
         (pki::KEY, pem.into_bytes()),
@@ -99,6 +85,8 @@ fn secret(names: &Names, now: Timestamp) -> Result<Secret, DrawError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rsa::pkcs1::DecodeRsaPrivateKey as _;
+
     use crate::harbor::blueprint::samples::harbor;
 
     #[test]

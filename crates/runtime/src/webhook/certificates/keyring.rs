@@ -1,4 +1,4 @@
-//! Authorities and the serving certificate, as the Secret holds them.
+//! The Secret of the webhooks' certificates: a [`Keyring`](rotation::Keyring) and its layout.
 //!
 //! | key of the Secret | what |
 //! | --- | --- |
@@ -8,32 +8,23 @@
 //!
 //! Times are read from the certificates; only what a certificate cannot say is stored beside it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::net::IpAddr;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, date_time_ymd,
-};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
-use x509_parser::extensions::GeneralName;
-use x509_parser::parse_x509_certificate;
-use x509_parser::pem::parse_x509_pem;
-
-use super::plan::{self, Action, Policy, Stored, after, before, leaf_ends};
+use windlass_pki::rotation::keyring::{Policy, Tended};
+use windlass_pki::rotation::{self, Trusted};
+use windlass_pki::{LeafRecipe, Pair, PkiError};
 
 const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
 const BUNDLE: &str = "ca.crt";
 const AUTHORITIES: &str = "authorities.json";
 
-/// Certificates are valid from a little before they were made: clocks differ.
-const BACKDATE: Duration = Duration::from_mins(5);
+/// The name of our authorities, before a digest.
+const NAME: &str = "windlass webhooks";
 
 /// A Secret's content.
 pub(super) type Content = BTreeMap<String, ByteString>;
@@ -50,21 +41,36 @@ pub enum KeyringError {
     #[error("its {0} is damaged; delete the Secret, and it is made anew")]
     Damaged(&'static str),
     /// A certificate cannot be made; a name may be wrong.
-    #[error("a certificate cannot be made: {0}")]
-    Make(#[from] rcgen::Error),
+    #[error(transparent)]
+    Make(PkiError),
 }
 
-/// Authorities and the serving certificate.
+impl From<PkiError> for KeyringError {
+    fn from(error: PkiError) -> Self {
+        match error {
+            // All that is read while certificates are made are our authorities.
+            PkiError::NotACertificate | PkiError::NotAKey | PkiError::NoSigningKey => {
+                Self::Damaged(AUTHORITIES)
+            }
+            error => Self::Make(error),
+        }
+    }
+}
+
+/// Authorities and the serving certificate, as the Secret holds them.
 #[derive(Clone, Default, PartialEq)]
-pub(super) struct Keyring {
-    authorities: Vec<Authority>,
-    leaf: Option<Pair>,
+pub(super) struct Keyring(rotation::Keyring);
+
+impl fmt::Debug for Keyring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+/// An authority in `authorities.json`.
+#[derive(Serialize, Deserialize)]
 struct Authority {
     certificate: String,
-    /// Gone when a newer authority has issued: it will not be needed again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,52 +79,18 @@ struct Authority {
     last_leaf: Option<Timestamp>,
 }
 
-#[derive(Clone, PartialEq)]
-struct Pair {
-    certificate: String,
-    key: String,
-}
-
-impl fmt::Debug for Keyring {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keyring")
-            .field("authorities", &self.authorities.len())
-            .field("leaf", &self.leaf.is_some())
-            .finish()
+impl From<Authority> for Trusted {
+    fn from(stored: Authority) -> Self {
+        let Authority { certificate, key, announced, last_leaf } = stored;
+        Self { certificate, key, announced, last_leaf }
     }
 }
 
-/// What a certificate says of itself.
-struct Said {
-    subject: Vec<u8>,
-    issuer: Vec<u8>,
-    made: Timestamp,
-    ends: Timestamp,
-    names: BTreeSet<String>,
-}
-
-fn said(certificate: &str) -> Option<Said> {
-    let (_, pem) = parse_x509_pem(certificate.as_bytes()).ok()?;
-    let (_, parsed) = parse_x509_certificate(&pem.contents).ok()?;
-    let time = |time: x509_parser::time::ASN1Time| Timestamp::from_second(time.timestamp()).ok();
-    let alternative = parsed.subject_alternative_name().ok()?;
-    let names =
-        alternative.iter().flat_map(|names| &names.value.general_names).filter_map(|name| match name {
-            GeneralName::DNSName(name) => Some((*name).to_owned()),
-            GeneralName::IPAddress(bytes) => <[u8; 4]>::try_from(*bytes)
-                .map(IpAddr::from)
-                .or_else(|_| <[u8; 16]>::try_from(*bytes).map(IpAddr::from))
-                .ok()
-                .map(|ip| ip.to_string()),
-            _ => None,
-        });
-    Some(Said {
-        subject: parsed.subject().as_raw().to_vec(),
-        issuer: parsed.issuer().as_raw().to_vec(),
-        made: after(time(parsed.validity().not_before)?, BACKDATE),
-        ends: time(parsed.validity().not_after)?,
-        names: names.collect(),
-    })
+impl From<Trusted> for Authority {
+    fn from(trusted: Trusted) -> Self {
+        let Trusted { certificate, key, announced, last_leaf } = trusted;
+        Self { certificate, key, announced, last_leaf }
+    }
 }
 
 fn pem(content: &Content, key: &'static str) -> Result<String, KeyringError> {
@@ -135,163 +107,57 @@ impl Keyring {
         let authorities = content.get(AUTHORITIES).ok_or(KeyringError::Foreign(AUTHORITIES))?;
         let authorities: Vec<Authority> =
             serde_json::from_slice(&authorities.0).map_err(|_| KeyringError::Damaged(AUTHORITIES))?;
-        if authorities.iter().any(|authority| said(&authority.certificate).is_none()) {
-            return Err(KeyringError::Damaged(AUTHORITIES));
-        }
-        let leaf = Pair { certificate: pem(content, CERTIFICATE)?, key: pem(content, KEY)? };
-        Ok(Self { authorities, leaf: Some(leaf) })
+        let authorities = authorities.into_iter().map(Trusted::from).collect();
+        let keyring = rotation::Keyring::new(authorities)?;
+        Ok(Self(keyring.with_leaf(Pair::new(pem(content, CERTIFICATE)?, pem(content, KEY)?))))
     }
 
     /// For a Secret.
     pub(super) fn write(&self) -> Content {
-        let leaf = self.leaf.iter().flat_map(|leaf| [(CERTIFICATE, &leaf.certificate), (KEY, &leaf.key)]);
+        let leaf =
+            self.0.leaf().into_iter().flat_map(|leaf| [(CERTIFICATE, leaf.certificate()), (KEY, leaf.key())]);
         let mut content: Content =
-            leaf.map(|(key, value)| (key.to_owned(), ByteString(value.clone().into_bytes()))).collect();
+            leaf.map(|(key, value)| (key.to_owned(), ByteString(value.as_bytes().to_vec()))).collect();
         content.insert(BUNDLE.to_owned(), ByteString(self.bundle().into_bytes()));
+        let authorities: Vec<_> = self.0.authorities().iter().cloned().map(Authority::from).collect();
         // Strings and times: writing them cannot fail.
-        let authorities = serde_json::to_vec(&self.authorities).unwrap_or_default();
+        let authorities = serde_json::to_vec(&authorities).unwrap_or_default();
         content.insert(AUTHORITIES.to_owned(), ByteString(authorities));
         content
     }
 
     /// The certificates of all trusted authorities, newest first.
     pub(super) fn bundle(&self) -> String {
-        self.authorities.iter().rev().map(|authority| authority.certificate.as_str()).collect()
+        self.0.bundle().into_pem()
     }
 
     /// The serving certificate and its key.
     pub(super) fn serving(&self) -> Option<(&[u8], &[u8])> {
-        self.leaf.as_ref().map(|leaf| (leaf.certificate.as_bytes(), leaf.key.as_bytes()))
+        self.0.leaf().map(|leaf| (leaf.certificate().as_bytes(), leaf.key().as_bytes()))
     }
 
-    /// Notes that all authorities are in all configurations; whether that is news.
+    /// Notes that all authorities are in all configurations. Returns true if that is news.
     pub(super) fn announce(&mut self, now: Timestamp) -> bool {
-        let mut news = false;
-        for authority in self.authorities.iter_mut().filter(|authority| authority.announced.is_none()) {
-            authority.announced = Some(now);
-            news = true;
-        }
-        news
+        self.0.announce(now)
     }
 
-    /// The facts that matter to the [plan](plan::plan).
-    fn stored(&self, names: &BTreeSet<String>) -> Stored {
-        let said_by_each: Vec<_> =
-            self.authorities.iter().map(|authority| said(&authority.certificate)).collect();
-        let authorities =
-            self.authorities.iter().zip(&said_by_each).map(|(authority, said)| plan::Authority {
-                made: said.as_ref().map_or(Timestamp::MIN, |said| said.made),
-                ends: said.as_ref().map_or(Timestamp::MIN, |said| said.ends),
-                signs: authority.key.is_some(),
-                announced: authority.announced,
-                last_leaf: authority.last_leaf,
-            });
-        let leaf = self.leaf.as_ref().and_then(|leaf| said(&leaf.certificate)).map(|leaf| {
-            let by_this = |said: &Option<Said>| said.as_ref().is_some_and(|said| said.subject == leaf.issuer);
-            plan::Leaf {
-                issuer: said_by_each.iter().position(by_this),
-                ends: leaf.ends,
-                named: names.is_subset(&leaf.names),
-            }
-        });
-        Stored { authorities: authorities.collect(), leaf }
-    }
-
-    /// Does all that the plan wants now; when to look again, and whether anything changed.
-    pub(super) fn tend(
+    /// Does all that is due now; when to look again, and whether anything changed.
+    pub(super) fn tend<'a>(
         &mut self,
         now: Timestamp,
-        names: &BTreeSet<String>,
+        names: impl IntoIterator<Item = &'a String>,
         policy: &Policy,
     ) -> Result<(Timestamp, bool), KeyringError> {
-        let mut changed = false;
-        loop {
-            match plan::plan(now, &self.stored(names), policy) {
-                Action::Wait { until } => return Ok((until, changed)),
-                Action::Begin => {
-                    self.add_authority(now, policy)?;
-                    self.issue(self.authorities.len() - 1, now, names, policy)?;
-                }
-                Action::AddAuthority => self.add_authority(now, policy)?,
-                Action::Issue { by } => self.issue(by, now, names, policy)?,
-                Action::Forget { authority } => {
-                    self.authorities.remove(authority);
-                }
-            }
-            changed = true;
-        }
+        let recipe = LeafRecipe::new().names(names).server();
+        let Tended { until, changed } = self.0.tend(NAME, &recipe, policy, now)?;
+        Ok((until, changed))
     }
-
-    fn add_authority(&mut self, now: Timestamp, policy: &Policy) -> Result<(), KeyringError> {
-        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
-        let mut params = params(now, after(now, policy.authority_lifetime), Vec::new())?;
-        // Each has a name of its own, so that a leaf says by whom it is.
-        let digest = Sha256::digest(key.public_key_raw());
-        let id = digest.iter().take(6).fold(0, |id: u64, byte| id << 8 | u64::from(*byte));
-        params.distinguished_name.push(DnType::CommonName, format!("windlass webhooks {id:012x}"));
-        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        self.authorities.push(Authority {
-            certificate: params.self_signed(&key)?.pem(),
-            key: Some(key.serialize_pem()),
-            announced: None,
-            last_leaf: None,
-        });
-        Ok(())
-    }
-
-    fn issue(
-        &mut self,
-        by: usize,
-        now: Timestamp,
-        names: &BTreeSet<String>,
-        policy: &Policy,
-    ) -> Result<(), KeyringError> {
-        // Names that it had stay: replicas of two releases that want different names would issue against each other.
-        let had = self.leaf.as_ref().and_then(|leaf| said(&leaf.certificate)).map(|said| said.names);
-        let names = names.iter().chain(had.iter().flatten()).cloned().collect::<BTreeSet<_>>();
-        let damaged = KeyringError::Damaged(AUTHORITIES);
-        let Some(authority) = self.authorities.get_mut(by) else { return Err(damaged) };
-        let (Some(said), Some(key)) = (said(&authority.certificate), authority.key.as_deref()) else {
-            return Err(damaged);
-        };
-        // rcgen's errors on bad PEM name no content.
-        let issuer = Issuer::from_ca_cert_pem(&authority.certificate, KeyPair::from_pem(key)?)?;
-        let ends = leaf_ends(now, said.ends, policy);
-        let mut params = params(now, ends, names.into_iter().collect())?;
-        params.use_authority_key_identifier_extension = true;
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
-        let certificate = params.signed_by(&key, &issuer)?.pem();
-        authority.last_leaf = authority.last_leaf.max(Some(ends));
-        self.leaf = Some(Pair { certificate, key: key.serialize_pem() });
-        for older in &mut self.authorities[..by] {
-            older.key = None;
-        }
-        Ok(())
-    }
-}
-
-fn params(now: Timestamp, ends: Timestamp, names: Vec<String>) -> Result<CertificateParams, KeyringError> {
-    let mut params = CertificateParams::new(names)?;
-    let time = |time: Timestamp| {
-        // Whole seconds: that is all that a certificate holds.
-        date_time_ymd(1970, 1, 1) + Duration::from_secs(u64::try_from(time.as_second()).unwrap_or_default())
-    };
-    params.not_before = time(before(now, BACKDATE));
-    params.not_after = time(ends);
-    params.distinguished_name = rcgen::DistinguishedName::new();
-    Ok(params)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn names(names: &[&str]) -> BTreeSet<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
-    }
+    use windlass_pki::Certificate;
 
     fn day(days: i64) -> Timestamp {
         Timestamp::from_second(1_800_000_000 + days * 86_400).unwrap()
@@ -300,14 +166,15 @@ mod tests {
     /// Tended at that time; what was done must survive the Secret.
     fn tended(keyring: &Keyring, now: Timestamp, wanted: &[&str]) -> (Keyring, Timestamp, bool) {
         let mut keyring = keyring.clone();
-        let (until, changed) = keyring.tend(now, &names(wanted), &Policy::default()).unwrap();
+        let names: Vec<_> = wanted.iter().map(|name| (*name).to_owned()).collect();
+        let (until, changed) = keyring.tend(now, &names, &Policy::default()).unwrap();
         let read = Keyring::read(&keyring.write()).unwrap();
         assert!(read == keyring);
         (keyring, until, changed)
     }
 
-    fn count(keyring: &Keyring) -> usize {
-        keyring.bundle().matches("BEGIN CERTIFICATE").count()
+    fn leaf(keyring: &Keyring) -> Certificate {
+        Certificate::from_pem(keyring.0.leaf().unwrap().certificate()).unwrap()
     }
 
     #[test]
@@ -315,55 +182,35 @@ mod tests {
         let (keyring, until, changed) = tended(&Keyring::default(), day(0), &["a.b.svc", "127.0.0.1", "::1"]);
         assert!(changed);
         assert_eq!(until, day(60));
-        let leaf = said(&keyring.leaf.as_ref().unwrap().certificate).unwrap();
-        assert_eq!(leaf.names, names(&["a.b.svc", "127.0.0.1", "::1"]));
-        assert_eq!((leaf.made, leaf.ends), (day(0), day(90)));
-        let authority = said(&keyring.bundle()).unwrap();
-        assert_eq!((authority.made, authority.ends), (day(0), day(730)));
-        assert_eq!(authority.subject, leaf.issuer);
+        assert_eq!(leaf(&keyring).names(), &["a.b.svc", "127.0.0.1", "::1"].map(str::to_owned).into());
+        assert_eq!((leaf(&keyring).made(), leaf(&keyring).ends()), (day(0), day(90)));
+        let authority = Certificate::from_pem(&keyring.bundle()).unwrap();
+        assert_eq!((authority.made(), authority.ends()), (day(0), day(730)));
+        assert!(authority.common_name().unwrap().starts_with("windlass webhooks "));
+        assert!(leaf(&keyring).is_issued_by(&authority));
         let (_, _, changed) = tended(&keyring, day(59), &["a.b.svc"]);
         assert!(!changed);
     }
 
+    /// The clock was ahead when the Secret was made. Without this, the API server would refuse the webhooks for three years.
     #[test]
-    fn a_life_of_three_authorities_with_the_old_one_trusted_until_its_last_certificate_has_ended() {
+    fn certificates_that_are_not_valid_yet_are_replaced_at_once() {
         let wanted = ["a.b.svc"];
-        let (mut keyring, mut until, _) = tended(&Keyring::default(), day(0), &wanted);
-        let (mut sizes, mut authorities) = (BTreeSet::new(), BTreeSet::new());
-        while until < day(1500) {
-            let now = until;
-            (keyring, _, _) = tended(&keyring, now, &wanted);
-            keyring.announce(now);
-            (_, until, _) = tended(&keyring, now, &wanted);
-            sizes.insert(count(&keyring));
-            let leaf = said(&keyring.leaf.as_ref().unwrap().certificate).unwrap();
-            assert!(leaf.ends > now);
-            authorities.insert(leaf.issuer);
-        }
-        assert_eq!(sizes, [1, 2].into());
-        assert_eq!(authorities.len(), 3);
-    }
-
-    #[test]
-    fn a_retired_authority_keeps_no_key() {
-        let wanted = ["a.b.svc"];
-        let (mut keyring, _, _) = tended(&Keyring::default(), day(0), &wanted);
-        (keyring, _, _) = tended(&keyring, day(550), &wanted);
-        assert_eq!(count(&keyring), 2);
-        assert!(keyring.announce(day(550)) && !keyring.announce(day(551)));
-        (keyring, _, _) = tended(&keyring, day(551), &wanted);
-        assert_eq!(keyring.authorities.iter().map(|a| a.key.is_some()).collect::<Vec<_>>(), [false, true]);
-    }
-
-    #[test]
-    fn names_are_added_and_replicas_that_want_others_do_not_issue_against_each_other() {
-        let (keyring, _, _) = tended(&Keyring::default(), day(0), &["old.b.svc"]);
-        let (keyring, _, changed) = tended(&keyring, day(1), &["new.b.svc"]);
-        assert!(changed);
-        for wanted in ["old.b.svc", "new.b.svc"] {
-            assert!(!tended(&keyring, day(1), &[wanted]).2, "{wanted}");
-        }
-        assert_eq!(count(&keyring), 1);
+        let (ahead, _, _) = tended(&Keyring::default(), day(1000), &wanted);
+        let (mut keyring, _, changed) = tended(&ahead, day(0), &wanted);
+        assert!(changed && leaf(&keyring).is_valid_at(day(0)));
+        assert!(keyring.0.bundle().trusts(&leaf(&keyring), day(0)));
+        // The API server may still have the old bundle, whichever clock is right.
+        assert!(keyring.0.bundle().holds_all_of(&ahead.0.bundle()));
+        assert!(keyring.announce(day(0)));
+        let (settled, _, _) = tended(&keyring, day(1), &wanted);
+        assert_eq!(settled.0.authorities().len(), 1);
+        // Only the leaf: the authority that everybody trusts goes on issuing.
+        let (ahead, _, _) = tended(&settled, day(200), &wanted);
+        assert!(!leaf(&ahead).is_valid_at(day(1)));
+        let (back, _, changed) = tended(&ahead, day(1), &wanted);
+        assert!(changed && back.bundle() == settled.bundle());
+        assert!(back.0.bundle().trusts(&leaf(&back), day(1)));
     }
 
     #[test]

@@ -10,10 +10,10 @@ use k8s_openapi::api::core::v1::Secret;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Notify;
+use windlass_pki::rotation::Policy;
 
 use super::inject::{Injector, Target};
 use super::keyring::{Content, Keyring, KeyringError};
-use super::plan::Policy;
 use super::serving::{BadPair, Serving};
 use crate::cache::{Cache, Full, Reader, Selection};
 use crate::client::{Client, ClientError, Patch};

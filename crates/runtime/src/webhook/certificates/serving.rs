@@ -11,6 +11,7 @@ use rustls::sign::CertifiedKey;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::sync::watch;
+use windlass_pki::Certificate;
 
 /// The certificate that is served now. Clones are the same one; connections made after a change get the new one.
 #[derive(Clone, Default)]
@@ -69,8 +70,7 @@ impl Serving {
     /// When it ends; `None` if there is none, or it does not say.
     pub fn ends(&self) -> Option<Timestamp> {
         let served = self.current.load_full()?;
-        let (_, parsed) = x509_parser::parse_x509_certificate(served.cert.first()?).ok()?;
-        Timestamp::from_second(parsed.validity().not_after.timestamp()).ok()
+        Certificate::from_der(served.cert.first()?).ok().map(|certificate| certificate.ends())
     }
 
     /// How often it was replaced, the first time included; now and from now on.
