@@ -1,7 +1,7 @@
 //! Blueprints as parts of an operator.
 
 use kube::Resource as _;
-use windlass::{Blueprint, Keyring, PlanMetrics, Unified};
+use windlass::{Blueprint, Keyring, PlanController, PlanMetrics};
 use windlass_runtime::json::typed;
 use windlass_runtime::leader::pod_namespace;
 
@@ -21,7 +21,7 @@ impl Operator {
     pub fn blueprint_with<B: Blueprint + Clone>(
         mut self,
         blueprint: B,
-        options: impl Fn(Unified<B>) -> Unified<B> + Send + Sync + 'static,
+        options: impl Fn(PlanController<B>) -> PlanController<B> + Send + Sync + 'static,
     ) -> Self {
         let drawing = blueprint.clone();
         self.drawers.push(Drawer {
@@ -32,13 +32,13 @@ impl Operator {
                 windlass::preview(&drawing, &owner).map_err(|error| error.to_string())
             }),
         });
-        self.part(move |setup| setup.blueprint(options(Unified::of(blueprint.clone()))))
+        self.part(move |setup| setup.blueprint(options(PlanController::of(blueprint.clone()))))
     }
 }
 
 impl Setup<'_> {
     /// Adds the controller of a blueprint, with the namespaces and workers that the user wants, and says what it needs.
-    pub fn blueprint<B: Blueprint>(&mut self, unified: Unified<B>) -> Result<(), BoxError> {
+    pub fn blueprint<B: Blueprint>(&mut self, unified: PlanController<B>) -> Result<(), BoxError> {
         let settings = self.settings();
         let home = settings.own_namespace.clone().or_else(|| pod_namespace().ok());
         let home = home.as_deref().unwrap_or("default").to_owned();

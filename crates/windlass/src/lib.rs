@@ -154,12 +154,6 @@ mod owner;
 mod plan;
 mod styles;
 
-// Until all operators use the new names.
-pub use error::PlanError as DrawError;
-pub use nodes::{RenewContext as Making, Renewed as Made};
-pub use owner::PlanState as Seen;
-pub use styles::{PlanController as Unified, PlanControllerError as UnifiedError};
-
 pub use apply::Keyring;
 pub use error::{NodeError, PlanError, Reason};
 pub use live::readiness::Readiness;

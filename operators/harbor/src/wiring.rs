@@ -2,7 +2,7 @@
 //!
 //! Nothing here knows a particular component.
 
-use windlass::DrawError;
+use windlass::PlanError;
 
 use crate::api;
 use crate::api::component::{Served, Tls};
@@ -29,7 +29,7 @@ pub(crate) fn redis(
     field: &str,
     server: &api::redis::RedisHost,
     release: &Release,
-) -> Result<Redis, DrawError> {
+) -> Result<Redis, PlanError> {
     let password = server
         .password_ref
         .as_ref()
@@ -45,7 +45,7 @@ pub(crate) fn redis_with(
     server: &api::redis::RedisHost,
     release: &Release,
     password: Option<Confidential>,
-) -> Result<Redis, DrawError> {
+) -> Result<Redis, PlanError> {
     let usual = port(&format!("{field}.port"), server.port())?;
     let certificate = server.certificate_ref.as_ref().filter(|_| release.has(Feature::RegistryRedisTls));
     if let Some(secret) = certificate {
@@ -76,9 +76,9 @@ fn address(host: &str, usual: u16) -> Address {
 }
 
 /// The number of a database of Redis.
-pub(crate) fn redis_database(field: &str, number: i32) -> Result<u8, DrawError> {
+pub(crate) fn redis_database(field: &str, number: i32) -> Result<u8, PlanError> {
     u8::try_from(number).map_err(|_| {
-        DrawError::new(format!("{field}.database: {number} is no database: choose one of 0 to 8"))
+        PlanError::new(format!("{field}.database: {number} is no database: choose one of 0 to 8"))
     })
 }
 
@@ -87,11 +87,11 @@ pub(crate) fn database(
     field: &str,
     given: &api::postgres::PostgresConnection,
     otherwise: &str,
-) -> Result<Database, DrawError> {
+) -> Result<Database, PlanError> {
     if given.hosts.is_empty() {
-        return Err(DrawError::new(format!("{field}.hosts is empty: name the host of PostgreSQL")));
+        return Err(PlanError::new(format!("{field}.hosts is empty: name the host of PostgreSQL")));
     }
-    let address = |host: &api::postgres::PostgresHost| -> Result<Address, DrawError> {
+    let address = |host: &api::postgres::PostgresHost| -> Result<Address, PlanError> {
         Ok(Address::new(&*host.host, port(&format!("{field}.hosts.port"), host.port())?))
     };
     let mode = match given.parameters.get("sslmode") {
@@ -106,22 +106,22 @@ pub(crate) fn database(
     })
 }
 
-fn ssl_mode(field: &str, text: &str) -> Result<SslMode, DrawError> {
+fn ssl_mode(field: &str, text: &str) -> Result<SslMode, PlanError> {
     let known = || SslMode::ALL.map(SslMode::as_str).join(", ");
     SslMode::of(text)
-        .ok_or_else(|| DrawError::new(format!("{field}: {text:?} is unknown: choose one of {}", known())))
+        .ok_or_else(|| PlanError::new(format!("{field}: {text:?} is unknown: choose one of {}", known())))
 }
 
 /// Core's database, with its password and pool.
 pub(crate) fn core_database(
     sources: &mut Sources<'_>,
     given: &api::postgres::CoreDatabase,
-) -> Result<(Database, SecretKey, Pool), DrawError> {
+) -> Result<(Database, SecretKey, Pool), PlanError> {
     let connection = &given.connection;
     let database = database("spec.database", connection, "registry")?;
     let Some(secret) = &connection.password_ref else {
         let said = "spec.database.passwordRef is missing: name the Secret with the password, under postgres-password";
-        return Err(DrawError::new(said));
+        return Err(PlanError::new(said));
     };
     let password = sources.database_password("spec.database.passwordRef", secret);
     let pool =
@@ -130,7 +130,7 @@ pub(crate) fn core_database(
 }
 
 /// Metrics, if there are to be any.
-pub(crate) fn metrics(given: Option<&api::observe::Metrics>) -> Result<Option<Metrics>, DrawError> {
+pub(crate) fn metrics(given: Option<&api::observe::Metrics>) -> Result<Option<Metrics>, PlanError> {
     let enabled = given.filter(|metrics| metrics.enabled);
     enabled
         .map(|metrics| {
@@ -143,10 +143,10 @@ pub(crate) fn metrics(given: Option<&api::observe::Metrics>) -> Result<Option<Me
 pub(crate) fn trace(
     sources: &mut Sources<'_>,
     given: Option<&api::observe::Trace>,
-) -> Result<Option<Trace>, DrawError> {
+) -> Result<Option<Trace>, PlanError> {
     let Some(trace) = given.filter(|trace| trace.enabled) else { return Ok(None) };
     let lacking =
-        |what: &str| DrawError::new(format!("spec.trace.{what} is missing: fill it in, or turn traces off"));
+        |what: &str| PlanError::new(format!("spec.trace.{what} is missing: fill it in, or turn traces off"));
     let to = match trace.provider {
         TraceProvider::Jaeger => {
             let jaeger = trace.jaeger.as_ref().ok_or_else(|| lacking("jaeger"))?;
@@ -205,11 +205,11 @@ pub(crate) fn certificate<'a>(
     sources: &mut Sources<'_>,
     field: &str,
     tls: Option<&'a Tls>,
-) -> Result<Option<&'a str>, DrawError> {
+) -> Result<Option<&'a str>, PlanError> {
     let Some(tls) = tls else { return Ok(None) };
     let field = format!("{field}.certificateRef");
     let Some(secret) = tls.certificate_ref.as_deref() else {
-        return Err(DrawError::new(format!("{field} is missing: name the Secret with the certificate")));
+        return Err(PlanError::new(format!("{field} is missing: name the Secret with the certificate")));
     };
     sources.files(&field, secret, &CERTIFICATE);
     Ok(Some(secret))

@@ -13,18 +13,18 @@ use harbor_operator::workload::{ComponentBlueprint, Deployed};
 use sample::{KINDS, claim, component, stored_secrets};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use windlass::{DrawError, Sketch, sketch};
+use windlass::{PlanError, Sketch, sketch};
 
 const VERSIONS: [&str; 4] = ["2.6.2", "2.8.6", "2.9.5", "2.15.2"];
 
-fn drawn<C: Deployed>(owner: &Value, objects: &[Value]) -> Result<Sketch, DrawError> {
+fn drawn<C: Deployed>(owner: &Value, objects: &[Value]) -> Result<Sketch, PlanError> {
     let mut owner = owner.clone();
     owner["metadata"]["namespace"] = json!("registry");
     let owner: C = serde_json::from_value(owner).unwrap();
     sketch(&ComponentBlueprint::<C>::new(Arc::default()), &owner, objects)
 }
 
-fn draw(owner: &Value, objects: &[Value]) -> Result<Sketch, DrawError> {
+fn draw(owner: &Value, objects: &[Value]) -> Result<Sketch, PlanError> {
     match owner["kind"].as_str().unwrap() {
         "Portal" => drawn::<Portal>(owner, objects),
         "Core" => drawn::<Core>(owner, objects),

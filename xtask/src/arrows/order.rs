@@ -1,22 +1,14 @@
 //! The declared orders of rooms, one entry per package that has one or is not checked yet.
 
 /// The entries. A package without an entry is checked for cycles, and its modules have no declared order.
-pub(super) const TABLE: &[Entry] = &[
-    Entry {
-        package: "windlass",
-        not_yet: Some("its rooms are being built"),
-        order: Some(Order {
-            rooms: &["styles", "owner", "apply", "nodes", "plan", "needs", "live", "names"],
-            anybody: &["error", "metrics"],
-        }),
-    },
-    Entry {
-        package: "windlass-runtime",
-        not_yet: Some("webhook::certificates is being moved to windlass-pki"),
-        order: None,
-    },
-    Entry { package: "harbor-operator", not_yet: Some("its cycles are being broken"), order: None },
-];
+pub(super) const TABLE: &[Entry] = &[Entry {
+    package: "windlass",
+    not_yet: None,
+    order: Some(Order {
+        rooms: &["styles", "owner", "apply", "nodes", "plan", "needs", "live", "names"],
+        anybody: &["error", "metrics"],
+    }),
+}];
 
 /// The rules of one package.
 pub(super) struct Entry {

@@ -78,7 +78,7 @@ const TAKEN_CRATES: &str = "alloc anyhow build core deps examples incremental k8
 
 /// What the project's code means something else by.
 const TAKEN_KINDS: &str = "Access Api Apply Blueprint BoxError Client Clone Controller CustomResource Debug Default Defaulter \
-    Defaults Denial Deployment Deserialize DrawError Err Error EventType Findings Full JsonSchema \
+    Defaults Denial Deployment Deserialize PlanError Err Error EventType Findings Full JsonSchema \
     Kinds None ObjectKey Ok Operator Option Outcome Owner PartialEq Plan Reader Reconcile Recorder \
     Regarding Request Resolved Result Rules Self Serialize Service Setup Shape Some String Validator \
     Value Vec";

@@ -7,7 +7,7 @@ use super::run::Run;
 use crate::error::{NodeError, Reason};
 use crate::live::Live;
 use crate::names::{ask, label, mark};
-use crate::plan::node::{How, Visit as _, Write};
+use crate::plan::node::{How, Write};
 
 impl Run<'_> {
     /// Something of the planned name exists that our watch does not show: ours without its label, or somebody else's.
@@ -26,7 +26,7 @@ impl Run<'_> {
         let writers = self.writers_of(place, &desired.key).await?;
         let inherited = !ours && writers.iter().any(|writer| writer.wrote(meta));
         if !(ours || inherited) {
-            if !self.watch_foreign(&desired.resource, &desired.key).await {
+            if !self.watch(&desired.resource, &desired.key).await {
                 return Err(NodeError::conflict("what was in its way has gone"));
             }
             return Err(self.collides(&live));

@@ -2,23 +2,20 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use windlass_runtime::cache::Reader;
 use windlass_runtime::events::{EventType, Recorder};
 use windlass_runtime::resource::ResourceType;
 
 use super::history::WriteHistory;
 use super::keyring::Keyring;
-use super::run::Run;
 use super::writer::Writer;
 use crate::error::{NodeError, Reason};
 use crate::live::pods::PodShape;
 use crate::live::watched::OpenKind;
 use crate::metrics::PlanMetrics;
-use crate::needs::{Pass, Registry};
+use crate::needs::Registry;
 use crate::plan::Wait;
-use crate::plan::draft::Mutation;
-use crate::plan::drawn::Drawn;
+use crate::plan::options::Mutation;
 use crate::plan::owner::OwnerView;
 
 /// What became of the nodes of a plan.
@@ -45,24 +42,7 @@ pub(crate) struct Applier {
     pub(crate) has_owner: Box<dyn Fn(&str) -> bool + Send + Sync>,
 }
 
-/// What a run of a plan came to.
-pub(crate) struct Applied {
-    pub(crate) report: Report,
-    /// What was generated for the owner, now or ever: `Secret/key`.
-    pub(crate) generated: Vec<String>,
-    /// When the first renewed object is due.
-    pub(crate) due: Option<Timestamp>,
-}
-
 impl Applier {
-    /// Visits every node of a plan, in order.
-    pub(crate) async fn apply(&self, owner: &OwnerView, pass: &Pass<'_>, drawn: &Drawn) -> Applied {
-        let run = Run::new(self, owner, pass, drawn);
-        let report = drawn.graph.run(self.concurrency, |place| run.visit(place)).await;
-        let (generated, due) = run.into_notes();
-        Applied { report, generated, due }
-    }
-
     /// The cache of a planned kind.
     pub(super) fn kind(&self, resource: &ResourceType) -> Result<&Arc<dyn OpenKind>, NodeError> {
         self.kinds.iter().find(|kind| kind.resource() == resource).ok_or_else(|| {

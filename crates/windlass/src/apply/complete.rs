@@ -11,8 +11,8 @@ use crate::live::Live;
 use crate::names::{label, mark};
 use crate::plan::desired::Desired;
 use crate::plan::digest::{self, Content, DigestKey, Stamp};
-use crate::plan::draft::Mutation;
-use crate::plan::drawn::Place;
+use crate::plan::node::Place;
+use crate::plan::options::Mutation;
 use crate::plan::owner::OwnerView;
 
 impl Run<'_> {

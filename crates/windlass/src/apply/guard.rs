@@ -10,8 +10,7 @@ use windlass_runtime::meta::Meta;
 use super::history::{Permission, REFUSAL, UNEXPLAINED, WriteHistory};
 use super::run::Run;
 use crate::error::{NodeError, Reason};
-use crate::plan::drawn::Place;
-use crate::plan::node::Write;
+use crate::plan::node::{Place, Write};
 
 /// When a failed node is tried again, though nothing may have changed; `None` if a watch tells, or the error's class says.
 pub(crate) fn retry_after(error: &NodeError) -> Option<Duration> {

@@ -16,6 +16,7 @@ mod run;
 mod teardown;
 #[cfg(test)]
 pub(crate) mod testing;
+mod visit;
 mod write;
 pub(crate) mod writer;
 

@@ -15,7 +15,7 @@ use crate::error::NodeError;
 use crate::names::label::OWNER;
 use crate::plan::Predecessor;
 use crate::plan::desired::Desired;
-use crate::plan::drawn::Place;
+use crate::plan::node::Place;
 
 /// An object of our owner that wrote another one.
 pub(super) struct Writer {

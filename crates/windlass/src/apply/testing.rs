@@ -12,10 +12,10 @@ use super::keyring::Keyring;
 use super::run::Run;
 use super::writer::Writer;
 use crate::metrics::PlanMetrics;
-use crate::needs::Registry;
+use crate::needs::{Pass, Registry};
 use crate::plan::DigestKey;
-use crate::plan::drawn::{Drawn, Place};
-use crate::plan::node::Visited;
+use crate::plan::drawn::Drawn;
+use crate::plan::node::{Place, Visited};
 use crate::plan::owner::OwnerView;
 
 /// An owner of a plan.
@@ -51,14 +51,14 @@ fn applier() -> Applier {
 /// Visits every node of a plan.
 pub(crate) async fn run_of(owner: &OwnerView, drawn: &Drawn) -> Report {
     let applier = applier();
-    let pass = applier.needs.begin(&owner.key);
+    let pass = Pass::begin(&applier.needs, &owner.key);
     applier.apply(owner, &pass, drawn).await.report
 }
 
 /// Takes one node down.
 pub(crate) async fn remove(owner: &OwnerView, drawn: &Drawn, place: &Place) -> Visited {
     let applier = applier();
-    let pass = applier.needs.begin(&owner.key);
+    let pass = Pass::begin(&applier.needs, &owner.key);
     let run = Run::new(&applier, owner, &pass, drawn);
     place.node.remove(place, &run).await
 }

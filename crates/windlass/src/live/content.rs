@@ -16,7 +16,7 @@ use windlass_runtime::meta::Meta;
 use windlass_runtime::resource::ResourceType;
 
 use super::kind::is_secret;
-use super::object::{Live, LiveSpec, LiveStatus};
+use super::object::{AsLive, Bare, Live, LiveSpec, LiveStatus};
 
 /// What is known of an input.
 pub(crate) trait AsContent: Send + Sync {
@@ -71,6 +71,21 @@ impl AsContent for Hashed {
 
     fn digest(&self) -> Digest {
         self.digest
+    }
+
+    fn value(&self, _: &ResourceType, _: &str) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+/// Of an object that is in the way, only its being there matters.
+impl AsContent for Bare {
+    fn live(&self) -> &Live {
+        AsLive::live(self)
+    }
+
+    fn digest(&self) -> Digest {
+        Digest::default()
     }
 
     fn value(&self, _: &ResourceType, _: &str) -> Option<Vec<u8>> {

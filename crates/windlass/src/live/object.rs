@@ -12,7 +12,6 @@ use serde_json::value::RawValue;
 use windlass_runtime::cache::Shape;
 use windlass_runtime::intern::Str;
 use windlass_runtime::meta::Meta;
-use windlass_runtime::resource::ResourceType;
 
 /// What is known of a live object.
 #[derive(Debug, serde::Deserialize)]
@@ -236,21 +235,6 @@ impl AsLive for Watched {
 impl AsLive for Bare {
     fn live(&self) -> &Live {
         &self.0
-    }
-}
-
-/// Of an object that is in the way, only its being there matters.
-impl super::content::AsContent for Bare {
-    fn live(&self) -> &Live {
-        &self.0
-    }
-
-    fn digest(&self) -> windlass_runtime::cache::Digest {
-        windlass_runtime::cache::Digest::default()
-    }
-
-    fn value(&self, _: &ResourceType, _: &str) -> Option<Vec<u8>> {
-        None
     }
 }
 

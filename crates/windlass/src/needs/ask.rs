@@ -1,6 +1,5 @@
 //! What can be asked for, and what can be answered.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use windlass_runtime::cache::{Cache, Cause, Selection, Shape, SyncState};
@@ -8,10 +7,10 @@ use windlass_runtime::json::{Unfit, typed};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::resource::ResourceType;
 
-use super::labelled::ListAsk;
+use super::form::{Form, SourceKey};
 use super::source::{ByName, Source};
+use crate::live::Bare;
 use crate::live::content::{AsContent, Hashed, Readable, Whole};
-use crate::live::{Bare, Known};
 
 /// A request for one object, by namespace and name.
 #[derive(Clone)]
@@ -19,44 +18,6 @@ pub(crate) struct Ask {
     pub(super) source: SourceKey,
     pub(super) open: fn(&Cache, &Selection, &SourceKey) -> Box<dyn Source>,
     pub(super) decode: fn(&serde_json::Value) -> Result<Arc<dyn AsContent>, Unfit>,
-}
-
-/// The identity of a watched object: two owners that ask for equal keys share a watch.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) struct SourceKey {
-    pub(super) resource: ResourceType,
-    pub(super) key: ObjectKey,
-    pub(super) form: Form,
-}
-
-/// How much of an object is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Form {
-    /// Only that the object exists.
-    Presence,
-    /// The digest of its content.
-    Digest,
-    /// Its `data`.
-    Values,
-    /// The whole object.
-    Whole,
-    /// The whole object, whose absence is known only from its own watch.
-    Observed,
-}
-
-impl Form {
-    pub(super) const ALL: [Self; 5] =
-        [Self::Presence, Self::Digest, Self::Values, Self::Whole, Self::Observed];
-
-    /// Whether an object kept in this form answers a request for `other`.
-    pub(super) fn serves(self, other: Self) -> bool {
-        match other {
-            Self::Presence | Self::Digest => true,
-            Self::Values | Self::Whole => self == other,
-            // Only a watch of its own can tell that an object is absent.
-            Self::Observed => false,
-        }
-    }
 }
 
 impl Ask {
@@ -119,20 +80,3 @@ impl Answer {
 }
 
 pub(super) const NOT_READ: &str = "it has not been read yet";
-
-/// Objects of a list, each in the shape that was asked for.
-pub(crate) type AnyObjects = Vec<Arc<dyn Any + Send + Sync>>;
-
-/// Answers the requests of a plan.
-pub(crate) trait Answers: Send + Sync {
-    /// Answers at once, from what is known now.
-    fn answer(&self, ask: &Ask) -> Answer;
-
-    /// All objects of a kind that carry a label with a value.
-    fn list(&self, ask: &ListAsk) -> Known<AnyObjects>;
-
-    /// Whether objects are assumed to exist, without values: in a preview.
-    fn is_assumed(&self) -> bool {
-        false
-    }
-}

@@ -1,7 +1,8 @@
 //! Answers without a cluster, for previews.
 
-use super::ask::{Answer, Answers, AnyObjects, Ask};
-use super::labelled::ListAsk;
+use super::answers::Answers;
+use super::ask::{Answer, Ask};
+use super::labelled::{AnyObjects, ListAsk};
 use crate::live::Known;
 
 /// Every object exists, and none has values.

@@ -16,8 +16,10 @@ use windlass_runtime::json::typed;
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::resource::ResourceType;
 
-use super::ask::AnyObjects;
 use crate::live::Known;
+
+/// Objects of a list, each in the shape that was asked for.
+pub(crate) type AnyObjects = Vec<Arc<dyn Any + Send + Sync>>;
 
 /// Declares a kind whose objects are found by a label.
 #[derive(Clone)]

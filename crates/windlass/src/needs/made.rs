@@ -11,7 +11,7 @@ use windlass_runtime::cache::{Cache, Origin, Reader, Selection, Shape, Subscript
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::resource::ResourceType;
 
-use super::ask::{Form, SourceKey};
+use super::form::{Form, SourceKey};
 use super::source::Source;
 use crate::live::Kind;
 use crate::live::content::{AsContent, Readable, Whole};

@@ -8,14 +8,18 @@
 //! This room knows no plan. A plan asks through [`Answers`]: the cluster answers through a [`Pass`], previews through
 //! [`fixed`] answers.
 
+mod answers;
 mod ask;
 pub(crate) mod fixed;
+mod form;
 pub(crate) mod labelled;
 pub(crate) mod made;
 mod pass;
 mod registry;
 mod source;
 
-pub(crate) use self::ask::{Answer, Answers, Ask, Form};
-pub(crate) use self::pass::{Pass, PassEnd};
-pub(crate) use self::registry::Registry;
+pub(crate) use self::answers::Answers;
+pub(crate) use self::ask::{Answer, Ask};
+pub(crate) use self::form::Form;
+pub(crate) use self::pass::Pass;
+pub(crate) use self::registry::{PassEnd, Registry};

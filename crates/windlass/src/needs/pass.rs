@@ -14,26 +14,17 @@ use windlass_runtime::cache::SyncState;
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::resource::ResourceType;
 
-use super::ask::{Answer, Answers, AnyObjects, Ask, Form, NOT_READ};
-use super::labelled::ListAsk;
-use super::registry::{Followed, Holds, Registry};
+use super::answers::Answers;
+use super::ask::{Answer, Ask, NOT_READ};
+use super::form::Form;
+use super::labelled::{AnyObjects, ListAsk};
+use super::registry::{Followed, Holds, PassEnd, Registry};
 use crate::live::Known;
-
-/// How a pass ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PassEnd {
-    /// Everything that the plan asked for is known.
-    Complete,
-    /// Something is not known yet, or missing though it is required.
-    Incomplete,
-    /// The plan asked for something new in every round.
-    OutOfRounds,
-}
 
 /// Answers the requests of one owner's plan from the cluster.
 pub(crate) struct Pass<'r> {
     registry: &'r Registry,
-    pub(super) owner: &'r ObjectKey,
+    owner: &'r ObjectKey,
     /// The last pass ran out of rounds. Then only what the last complete pass asked for is known in the first round, so that
     /// a plan without end asks for the same few objects in every pass.
     endless: bool,
@@ -67,8 +58,16 @@ struct New {
 }
 
 impl<'r> Pass<'r> {
-    pub(super) fn new(registry: &'r Registry, owner: &'r ObjectKey, endless: bool) -> Self {
-        Self { registry, owner, endless, state: Mutex::default() }
+    /// Begins a pass of an owner. [End](Self::end) it.
+    pub(crate) fn begin(registry: &'r Registry, owner: &'r ObjectKey) -> Self {
+        Self { registry, owner, endless: registry.ran_out(owner), state: Mutex::default() }
+    }
+
+    /// Ends the pass: from now on the owner holds what it asked for.
+    pub(crate) fn end(self, end: PassEnd) {
+        let (registry, owner) = (self.registry, self.owner);
+        let (asked, unknown) = self.into_parts();
+        registry.hold(owner, asked, &unknown, end);
     }
 
     /// What this round asked for first and is not known yet, as `Secret password`.
@@ -109,7 +108,7 @@ impl<'r> Pass<'r> {
     }
 
     /// Everything that was asked for, and what of it was last answered as unknown.
-    pub(super) fn into_parts(self) -> (Holds, Holds) {
+    fn into_parts(self) -> (Holds, Holds) {
         let State { objects, lists, .. } = self.state.into_inner();
         let unknown = Holds {
             objects: objects.iter().filter(|one| one.unknown).map(|one| Arc::clone(&one.what)).collect(),

@@ -11,11 +11,22 @@ use windlass_runtime::cache::{Cache, Selection, Subscription, SyncState};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::resource::ResourceType;
 
-use super::ask::{Ask, Form, SourceKey};
+use super::ask::Ask;
+use super::form::{Form, SourceKey};
 use super::labelled::{Labelled, ListAsk};
 use super::made::Made;
-use super::pass::{Pass, PassEnd};
 use super::source::Source;
+
+/// How a pass ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PassEnd {
+    /// Everything that the plan asked for is known.
+    Complete,
+    /// Something is not known yet, or missing though it is required.
+    Incomplete,
+    /// The plan asked for something new in every round.
+    OutOfRounds,
+}
 
 /// An object that is watched, and for whom.
 pub(super) struct Followed {
@@ -143,17 +154,14 @@ impl Registry {
         Self { cache: cache.clone(), wake, sources, held: Mutex::default(), made, lists }
     }
 
-    /// Begins a pass of an owner. End it with [`end`](Self::end).
-    pub(crate) fn begin<'r>(&'r self, owner: &'r ObjectKey) -> Pass<'r> {
-        let endless = self.held.lock().get(owner).is_some_and(|held| held.endless);
-        Pass::new(self, owner, endless)
+    /// Whether the last pass of an owner ran out of rounds.
+    pub(super) fn ran_out(&self, owner: &ObjectKey) -> bool {
+        self.held.lock().get(owner).is_some_and(|held| held.endless)
     }
 
-    /// Ends a pass: from now on the owner holds what this pass asked for, and, if the pass was not complete, what the last
-    /// complete one asked for. The end of a first list wakes the owner, if it was answered that the object is not known.
-    pub(crate) fn end(&self, pass: Pass<'_>, end: PassEnd) {
-        let owner = pass.owner;
-        let (mut asked, unknown) = pass.into_parts();
+    /// From now on the owner holds what its pass asked for, and, if the pass was not complete, what the last complete one asked
+    /// for. The end of a first list wakes the owner, if it was answered that the object is not known.
+    pub(super) fn hold(&self, owner: &ObjectKey, mut asked: Holds, unknown: &Holds, end: PassEnd) {
         asked.objects.shrink_to_fit();
         let dropped = {
             let mut all = self.held.lock();
@@ -186,7 +194,7 @@ impl Registry {
 
     /// The owner is gone, or not ours: it holds nothing any more.
     pub(crate) fn forget(&self, owner: &ObjectKey) {
-        self.end(Pass::new(self, owner, false), PassEnd::Complete);
+        self.hold(owner, Holds::default(), &Holds::default(), PassEnd::Complete);
     }
 
     fn lose_interest(&self, owner: &ObjectKey, kept: &Held, dropped: &[Holds]) {

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use windlass_runtime::cache::{Origin, Reader, Shape, Subscription, SyncState};
 use windlass_runtime::key::ObjectKey;
 
-use super::ask::Form;
+use super::form::Form;
 use crate::live::content::AsContent;
 
 /// A single object that is watched.

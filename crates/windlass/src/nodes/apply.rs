@@ -14,9 +14,8 @@ use crate::live::readiness::{self, Readiness};
 use crate::live::{AsLive, Kind, Live, ownership};
 use crate::names::mark;
 use crate::plan::desired::{Desired, digest_of};
-use crate::plan::drawn::Place;
 use crate::plan::node::{
-    Creation, How, Node, Sketched, Visit, Visited, Wait, Write, being_deleted, not_read_back,
+    Creation, How, Node, Place, Sketched, Visit, Visited, Wait, Write, being_deleted, not_read_back,
 };
 use crate::plan::{Plan, Planned};
 

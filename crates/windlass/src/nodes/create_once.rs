@@ -12,9 +12,8 @@ use crate::live::Kind;
 use crate::live::kind::id;
 use crate::live::readiness::Readiness;
 use crate::names::{ask, label};
-use crate::plan::drawn::Place;
 use crate::plan::node::{
-    Creation, How, Node, Sketched, Visit, Visited, Wait, Write, being_deleted, not_read_back,
+    Creation, How, Node, Place, Sketched, Visit, Visited, Wait, Write, being_deleted, not_read_back,
 };
 use crate::plan::{Desired, Plan, Planned, Random};
 

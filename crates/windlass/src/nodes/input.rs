@@ -16,8 +16,7 @@ use crate::live::readiness::{Readiness, by_conditions};
 use crate::live::{Kind, Known, Live};
 use crate::needs::labelled::ListAsk;
 use crate::needs::{Answer, Form};
-use crate::plan::drawn::Place;
-use crate::plan::node::{Node, Sketched, Visit, Visited, Wait};
+use crate::plan::node::{Node, Place, Sketched, Visit, Visited, Wait};
 use crate::plan::{Needs, Planned};
 
 /// The ways to ask.

@@ -7,8 +7,7 @@ use windlass_runtime::resource::ResourceType;
 
 use crate::live::Kind;
 use crate::live::kind::id;
-use crate::plan::drawn::Place;
-use crate::plan::node::{Node, Visit, Visited};
+use crate::plan::node::{Node, Place, Visit, Visited};
 use crate::plan::{Plan, Planned};
 
 impl Plan {

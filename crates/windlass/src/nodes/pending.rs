@@ -6,8 +6,7 @@ use windlass_runtime::resource::ResourceType;
 
 use crate::live::Kind;
 use crate::live::kind::id;
-use crate::plan::drawn::Place;
-use crate::plan::node::{Node, Sketched, Visit, Visited, Wait};
+use crate::plan::node::{Node, Place, Sketched, Visit, Visited, Wait};
 use crate::plan::{Plan, Planned};
 
 impl Plan {

@@ -24,8 +24,9 @@ use crate::live::{Kind, ownership};
 use crate::names::mark;
 use crate::names::naming::hex;
 use crate::plan::digest::Content;
-use crate::plan::drawn::Place;
-use crate::plan::node::{How, Node, Remake, Sketched, Visit, Visited, Write, being_deleted, not_read_back};
+use crate::plan::node::{
+    How, Node, Place, Remake, Sketched, Visit, Visited, Write, being_deleted, not_read_back,
+};
 use crate::plan::{Desired, Plan, Planned, Random};
 
 type Make = Box<dyn Fn(&mut RenewContext<'_>) -> Result<(Desired, Timestamp), PlanError> + Send + Sync>;

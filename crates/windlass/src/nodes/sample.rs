@@ -5,8 +5,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use windlass_graph::Progress;
 
-use crate::plan::drawn::Place;
-use crate::plan::node::{Node, Visit, Visited, Wait};
+use crate::plan::node::{Node, Place, Visit, Visited, Wait};
 use crate::plan::{Plan, Planned};
 
 impl Plan {

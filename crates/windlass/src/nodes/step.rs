@@ -7,8 +7,7 @@ use windlass_graph::Progress;
 use windlass_runtime::controller::Error;
 
 use crate::error::{NodeError, Reason};
-use crate::plan::drawn::Place;
-use crate::plan::node::{Node, Visit, Visited, Wait};
+use crate::plan::node::{Node, Place, Visit, Visited, Wait};
 use crate::plan::{Plan, Planned};
 
 impl Plan {

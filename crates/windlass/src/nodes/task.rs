@@ -9,8 +9,7 @@ use windlass_runtime::resource::ResourceType;
 use super::apply;
 use crate::error::PlanError;
 use crate::names::naming;
-use crate::plan::drawn::Place;
-use crate::plan::node::{Node, Sketched, Visit, Visited};
+use crate::plan::node::{Node, Place, Sketched, Visit, Visited};
 use crate::plan::{Desired, Plan, Planned};
 
 impl Plan {

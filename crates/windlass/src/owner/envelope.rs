@@ -53,10 +53,10 @@ impl Reconcile for Envelope {
             self.applier.needs.forget(&key);
             return Ok(Outcome::Done);
         }
-        let pass = self.applier.needs.begin(&key);
+        let pass = Pass::begin(&self.applier.needs, &key);
         let mut end = PassEnd::Complete;
         let outcome = self.bring(handle, &owner, &pass, &mut end).await;
-        self.applier.needs.end(pass, end);
+        pass.end(end);
         outcome
     }
 }

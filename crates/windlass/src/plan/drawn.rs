@@ -1,49 +1,13 @@
 //! A finished plan: its graph, and what must be known about all of it.
 
-use std::borrow::Cow;
-
 use windlass_graph::{Graph, Key};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::resource::ResourceType;
 
 use super::Drafting;
-use super::draft::{Index, Options};
-use super::node::Node;
+use super::draft::Index;
+use super::node::Place;
 use crate::error::PlanError;
-use crate::live::kind::is_data;
-
-/// A node of the graph: what it is, where it stands, and what the author said about it.
-pub(crate) struct Place {
-    pub(crate) id: String,
-    pub(crate) node: Box<dyn Node>,
-    pub(crate) options: Options,
-    /// Its index in the graph.
-    pub(crate) index: usize,
-    /// The indexes of the nodes that it comes after.
-    pub(crate) after: Vec<usize>,
-    /// The indexes of the nodes whose content flows into it, in the order in which the author named them.
-    pub(crate) contents: Vec<usize>,
-    /// The length of the longest chain before it.
-    pub(crate) order: usize,
-}
-
-impl Place {
-    /// The object that the node is about, if it is about one of ours.
-    pub(crate) fn object(&self) -> Option<(&ResourceType, &ObjectKey)> {
-        self.node.object()
-    }
-
-    /// Whether its object outlives its place in the plan, and its owner.
-    pub(crate) fn retained(&self) -> bool {
-        self.options.retain.unwrap_or_else(|| self.object().is_some_and(|(resource, _)| is_data(resource)))
-    }
-}
-
-impl windlass_graph::Node for Place {
-    fn id(&self) -> Cow<'_, str> {
-        Cow::Borrowed(&self.id)
-    }
-}
 
 /// A finished plan.
 pub(crate) struct Drawn {
@@ -196,7 +160,7 @@ mod tests {
             if delete {
                 planned.delete();
             }
-            plan.finish().unwrap().places().all(super::Place::retained)
+            plan.finish().unwrap().places().all(crate::plan::node::Place::retained)
         };
         assert!(retained(false));
         assert!(!retained(true));

@@ -14,6 +14,7 @@ pub(crate) mod drawn;
 pub(crate) mod kinds;
 pub(crate) mod needs;
 pub(crate) mod node;
+pub(crate) mod options;
 pub(crate) mod owner;
 mod planned;
 mod random;
@@ -29,17 +30,18 @@ use windlass_runtime::resource::ResourceType;
 
 pub use self::desired::Desired;
 pub use self::digest::DigestKey;
-pub use self::draft::{Conflicts, Immutable};
+
 pub use self::kinds::Kinds;
 pub use self::needs::Needs;
 pub use self::node::Wait;
+pub use self::options::{Conflicts, Immutable};
 pub use self::planned::Planned;
 pub use self::random::Random;
 pub use self::takeover::{Predecessor, Takeover};
 
 use self::draft::{Draft, Index};
-use self::drawn::{Drawn, Place};
-use self::node::{Node, Visit, Visited};
+use self::drawn::Drawn;
+use self::node::{Node, Place, Visit, Visited};
 use crate::error::{NodeError, PlanError, Reason};
 
 /// What a blueprint draws: nodes, and what each comes after.

@@ -3,6 +3,7 @@
 //! A node kind implements [`Node`] in a file of its own in `nodes`. It reaches the cluster only through [`Visit`], which the
 //! applier implements, so that a node kind can be tested without a cluster.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -17,9 +18,10 @@ use windlass_runtime::resource::ResourceType;
 
 use super::desired::Desired;
 use super::digest::Content;
-use super::drawn::Place;
+use super::options::Options;
 use super::owner::OwnerView;
 use crate::error::{NodeError, Reason};
+use crate::live::kind::is_data;
 use crate::live::{Live, LiveRef};
 
 /// The outcome of a visit to a node.
@@ -120,6 +122,39 @@ pub(crate) trait Node: Send + Sync + 'static {
     /// Takes the node down, when its owner is deleted in order. By default its object is deleted.
     fn remove<'a>(&'a self, place: &'a Place, run: &'a dyn Visit) -> BoxFuture<'a, Visited> {
         remove_object(place, run).boxed()
+    }
+}
+
+/// A node of the graph: what it is, where it stands, and what the author said about it.
+pub(crate) struct Place {
+    pub(crate) id: String,
+    pub(crate) node: Box<dyn Node>,
+    pub(crate) options: Options,
+    /// Its index in the graph.
+    pub(crate) index: usize,
+    /// The indexes of the nodes that it comes after.
+    pub(crate) after: Vec<usize>,
+    /// The indexes of the nodes whose content flows into it, in the order in which the author named them.
+    pub(crate) contents: Vec<usize>,
+    /// The length of the longest chain before it.
+    pub(crate) order: usize,
+}
+
+impl Place {
+    /// The object that the node is about, if it is about one of ours.
+    pub(crate) fn object(&self) -> Option<(&ResourceType, &ObjectKey)> {
+        self.node.object()
+    }
+
+    /// Whether its object outlives its place in the plan, and its owner.
+    pub(crate) fn retained(&self) -> bool {
+        self.options.retain.unwrap_or_else(|| self.object().is_some_and(|(resource, _)| is_data(resource)))
+    }
+}
+
+impl windlass_graph::Node for Place {
+    fn id(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.id)
     }
 }
 

@@ -4,7 +4,8 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 
 use super::desired::Desired;
-use super::draft::{Conflicts, Draft, Edge, Immutable, Index};
+use super::draft::{Draft, Edge, Index};
+use super::options::{Conflicts, Immutable};
 use super::takeover::Predecessor;
 use super::{Drafting, Drafts};
 use crate::error::PlanError;
@@ -101,16 +102,6 @@ impl Planned {
     /// The object belonged to a former operator's object before it was ours: for migrations only.
     pub fn takes_over(self, from: Predecessor) -> Self {
         self.with(|draft| draft.options.predecessors.push(from))
-    }
-
-    /// Until all operators use `takes_over`.
-    pub fn supersedes<K: crate::live::Kind>(self, name: impl Into<String>) -> Self {
-        self.takes_over(Predecessor::written_by::<K>(name))
-    }
-
-    /// Until all operators use `takes_over`.
-    pub fn vouched_for_by<K: crate::live::Kind>(self, name: impl Into<String>) -> Self {
-        self.takes_over(Predecessor::held_by::<K>(name))
     }
 
     fn with(self, change: impl FnOnce(&mut Draft)) -> Self {

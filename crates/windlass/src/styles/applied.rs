@@ -23,8 +23,8 @@ use crate::needs::fixed::Among;
 use crate::nodes::{create_once, renew};
 use crate::plan::desired::Desired;
 use crate::plan::digest::{Content, DigestKey};
-use crate::plan::drawn::{Drawn, Place};
-use crate::plan::node::Sketched;
+use crate::plan::drawn::Drawn;
+use crate::plan::node::{Place, Sketched};
 use crate::plan::owner::OwnerView;
 
 /// The plan of an owner as a first run would apply it.

@@ -27,7 +27,7 @@ use crate::metrics::PlanMetrics;
 use crate::names::{ask, label};
 use crate::needs::Registry;
 use crate::owner::{Debounce, Envelope, OwnerHandle, OwnerText, Owners, PlanState, Unreadable};
-use crate::plan::draft::Mutation;
+use crate::plan::options::Mutation;
 use crate::plan::owner::OwnerView;
 use crate::plan::{Desired, DigestKey, Kinds, Needs, Plan, Takeover};
 

@@ -8,8 +8,8 @@ use crate::error::{NodeError, PlanError};
 use crate::needs::Answers;
 use crate::needs::fixed::{Among, Assumed};
 use crate::plan::draw;
-use crate::plan::drawn::{Drawn, Place};
-use crate::plan::node::Sketched;
+use crate::plan::drawn::Drawn;
+use crate::plan::node::{Place, Sketched};
 use crate::plan::{Desired, Kinds};
 
 /// The plan that a blueprint draws for an owner, as a report of a run that has not happened: to be shown as text, a diagram or

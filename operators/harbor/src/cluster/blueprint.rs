@@ -7,7 +7,7 @@ use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
 use serde_json::Value;
 use windlass::live::Live;
 use windlass::{
-    Blueprint, Controls, Deletion, DrawError, Kinds, Needs, Plan, Readiness, Seen, Takeover, readiness,
+    Blueprint, Controls, Deletion, Kinds, Needs, Plan, PlanError, PlanState, Readiness, Takeover, readiness,
 };
 
 use crate::api::driver::{ImageChartStorage, StorageRedirect};
@@ -56,7 +56,7 @@ impl Controls for HarborClusterBlueprint {
         kinds.requires::<RedisFailover>().requires::<Postgresql>().requires::<Tenant>();
     }
 
-    fn status(&self, cluster: &HarborCluster, seen: &Seen<'_>) -> Option<Value> {
+    fn status(&self, cluster: &HarborCluster, seen: &PlanState<'_>) -> Option<Value> {
         Some(status::of(cluster, seen))
     }
 
@@ -66,7 +66,7 @@ impl Controls for HarborClusterBlueprint {
 }
 
 impl Blueprint for HarborClusterBlueprint {
-    fn draw(&self, cluster: &HarborCluster, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), DrawError> {
+    fn draw(&self, cluster: &HarborCluster, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
         let site = Site::of(cluster, &self.settings);
         // All of them ask before the first `?`, so that everything is read in one round.
         let (cache, database, storage) =
@@ -90,11 +90,11 @@ impl Blueprint for HarborClusterBlueprint {
     }
 }
 
-fn lacks(field: &str) -> DrawError {
-    DrawError::new(format!("spec.{field} is missing: say which it is"))
+fn lacks(field: &str) -> PlanError {
+    PlanError::new(format!("spec.{field} is missing: say which it is"))
 }
 
-fn cache(site: &Site<'_>, needs: &Needs<'_>, plan: &mut Plan) -> Result<Part<RedisHost>, DrawError> {
+fn cache(site: &Site<'_>, needs: &Needs<'_>, plan: &mut Plan) -> Result<Part<RedisHost>, PlanError> {
     let cache = site.cluster.spec.cache.as_ref().ok_or_else(|| lacks("cache"))?;
     match cache.kind {
         CacheKind::Redis => {
@@ -105,7 +105,7 @@ fn cache(site: &Site<'_>, needs: &Needs<'_>, plan: &mut Plan) -> Result<Part<Red
     }
 }
 
-fn database(site: &Site<'_>, needs: &Needs<'_>, plan: &mut Plan) -> Result<Part<HarborDatabase>, DrawError> {
+fn database(site: &Site<'_>, needs: &Needs<'_>, plan: &mut Plan) -> Result<Part<HarborDatabase>, PlanError> {
     let database = site.cluster.spec.database.as_ref().ok_or_else(|| lacks("database"))?;
     match database.kind {
         DatabaseKind::PostgreSql => {
@@ -121,7 +121,7 @@ fn storage(
     site: &Site<'_>,
     needs: &Needs<'_>,
     plan: &mut Plan,
-) -> Result<Part<ImageChartStorage>, DrawError> {
+) -> Result<Part<ImageChartStorage>, PlanError> {
     let storage = site.cluster.spec.storage.as_ref().ok_or_else(|| lacks("storage"))?;
     match storage.kind {
         StorageKind::MinIo => delegated::storage(site, needs, plan),
@@ -131,7 +131,7 @@ fn storage(
 }
 
 /// The store that a user has: only what belongs to its kind counts.
-fn external_storage(storage: &ClusterStorage) -> Result<ImageChartStorage, DrawError> {
+fn external_storage(storage: &ClusterStorage) -> Result<ImageChartStorage, PlanError> {
     let (kind, spec) = (storage.kind, &storage.spec);
     let redirect = spec.redirect.as_ref().map(|redirect| StorageRedirect { disable: !redirect.enable });
     let of = |wanted: StorageKind| kind == wanted;

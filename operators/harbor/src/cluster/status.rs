@@ -5,7 +5,7 @@
 //! otherwise.
 
 use serde_json::{Value, json};
-use windlass::Seen;
+use windlass::PlanState;
 
 use crate::api::HarborCluster;
 use crate::api::status::{Condition, HarborClusterStatus, Health, NOT_READY, condition};
@@ -14,7 +14,7 @@ use crate::harbor::upgrade::FIELD as VERSION;
 use super::Names;
 
 /// The status of a HarborCluster.
-pub(super) fn of(cluster: &HarborCluster, seen: &Seen<'_>) -> Value {
+pub(super) fn of(cluster: &HarborCluster, seen: &PlanState<'_>) -> Value {
     let names = Names::of(cluster);
     let parts: [(&str, Vec<String>); 4] = [
         (condition::CACHE_READY, vec![names.cache()]),
@@ -129,7 +129,7 @@ fn health<'f>(found: impl Iterator<Item = &'f Found>, failed: bool) -> Health {
 }
 
 /// How the nodes of a part are: those of these names, and of names that begin so. A part that others look after has none, and is ready.
-fn look(seen: &Seen<'_>, bases: &[String]) -> Found {
+fn look(seen: &PlanState<'_>, bases: &[String]) -> Found {
     let Some(report) = seen.report() else {
         return Found::Waiting("nothing is done for it: see the condition Ready".into());
     };

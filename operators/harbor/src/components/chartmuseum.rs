@@ -1,7 +1,7 @@
 //! ChartMuseum, to Harbor 2.7: Helm charts.
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use windlass::{DrawError, Kinds};
+use windlass::{Kinds, PlanError};
 
 use crate::api::chartmuseum::{
     ChartFormFields, ChartIndex, ChartMuseum, ChartMuseumDisable, ChartMuseumLog, ChartMuseumServer,
@@ -30,7 +30,7 @@ impl Deployed for ChartMuseum {
         kinds.looks_at_made_by::<PersistentVolumeClaim>(blueprint::HARBOR_CLUSTER);
     }
 
-    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
+    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, PlanError> {
         let (site, spec, served) = (making.site, &self.spec, self.spec.served());
         let mut trust = Trust::default();
         let Stored { storage, volumes } = stored(&spec.chart.storage, sources)?;
@@ -83,7 +83,7 @@ fn input(
     storage: file::ChartStorage,
     sources: &mut Sources<'_>,
     trust: &mut Trust,
-) -> Result<file::ChartMuseum, DrawError> {
+) -> Result<file::ChartMuseum, PlanError> {
     let charts = &spec.chart;
     let server: ChartMuseumServer = spec.server.clone().unwrap_or_default();
     let log: ChartMuseumLog = spec.log.clone().unwrap_or_default();
@@ -141,7 +141,7 @@ fn cache(
     release: &Release,
     sources: &mut Sources<'_>,
     trust: &mut Trust,
-) -> Result<Option<file::ChartCache>, DrawError> {
+) -> Result<Option<file::ChartCache>, PlanError> {
     let Some(redis) = spec.cache.as_ref().and_then(|cache| cache.redis.as_ref()) else { return Ok(None) };
     let (field, password) = ("spec.cache.redis", redis.server.password_ref.as_deref());
     let mut server = wiring::redis_with(sources, trust, field, &redis.server, release, None)?;

@@ -1,7 +1,7 @@
 //! Where charts lie, and what ChartMuseum's pods need to get at them.
 
 use k8s_openapi::api::core::v1::{Volume, VolumeMount};
-use windlass::DrawError;
+use windlass::PlanError;
 
 use crate::api::chartmuseum_storage::ChartStorage as Given;
 use crate::config::chartmuseum::{ChartStorage, Identity, STORAGE_DIR};
@@ -15,7 +15,7 @@ pub(super) struct Stored {
     pub(super) volumes: Vec<(Volume, VolumeMount)>,
 }
 
-pub(super) fn stored(given: &Given, sources: &mut Sources<'_>) -> Result<Stored, DrawError> {
+pub(super) fn stored(given: &Given, sources: &mut Sources<'_>) -> Result<Stored, PlanError> {
     let field = |name: &str| format!("spec.chart.storage.{name}");
     let mut volumes = Vec::new();
     let storage = if let Some(files) = &given.filesystem {
@@ -36,7 +36,7 @@ pub(super) fn stored(given: &Given, sources: &mut Sources<'_>) -> Result<Stored,
         }
     } else if let Some(azure) = &given.azure {
         let needed = |name: &str, value: &Option<String>| {
-            let said = || DrawError::new(format!("{} is missing: name it", field(&format!("azure.{name}"))));
+            let said = || PlanError::new(format!("{} is missing: name it", field(&format!("azure.{name}"))));
             value.clone().ok_or_else(said)
         };
         let key = needed("accountkeyRef", &azure.account_key_ref)?;
@@ -74,7 +74,7 @@ pub(super) fn stored(given: &Given, sources: &mut Sources<'_>) -> Result<Stored,
             secret_key: sources.key(&field("oss.accessSecretRef"), &oss.access_secret_ref, "secret"),
         }
     } else {
-        return Err(DrawError::new(
+        return Err(PlanError::new(
             "spec.chart.storage names no store: give one of amazon, azure, filesystem, gcs, openstack, oss",
         ));
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
-use windlass::{DrawError, Seen};
+use windlass::{PlanError, PlanState};
 use windlass_runtime::key::ObjectKey;
 
 use crate::api::children::Component as _;
@@ -32,7 +32,7 @@ impl Deployed for Core {
     const BLUEPRINT: &'static str = "core.goharbor.io";
     const PART: catalogue::Component = catalogue::Component::Core;
 
-    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
+    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, PlanError> {
         let (site, spec, served) = (making.site, &self.spec, self.spec.served());
         let mut trust = Trust::default();
         let input = input(spec, making.release, site, sources, &mut trust)?;
@@ -83,7 +83,7 @@ impl Deployed for Core {
         Ok(Parts { policies: vec![policy], schema, ..Parts::new(site, rendered, pod, vec![front]) })
     }
 
-    fn tells(&self, seen: &Seen<'_>, readings: &Readings) -> Option<Value> {
+    fn tells(&self, seen: &PlanState<'_>, readings: &Readings) -> Option<Value> {
         let key = self.key();
         let wanted =
             version::release(self.meta(), self.pods()).ok().map(|release| release.version().to_string());
@@ -145,7 +145,7 @@ fn input(
     site: &Site,
     sources: &mut Sources<'_>,
     trust: &mut Trust,
-) -> Result<file::Core, DrawError> {
+) -> Result<file::Core, PlanError> {
     let (served, components) = (spec.served(), &spec.components);
     let (database, database_password, pool) = wiring::core_database(sources, &spec.database)?;
     let connection = &spec.redis.connection;

@@ -1,6 +1,6 @@
 //! The exporter: what Harbor as a whole does, for Prometheus.
 
-use windlass::DrawError;
+use windlass::PlanError;
 
 use crate::api::component::Served;
 use crate::api::exporter::{Exporter, ExporterCache, ExporterSpec};
@@ -21,7 +21,7 @@ impl Deployed for Exporter {
     const BLUEPRINT: &'static str = "exporter.goharbor.io";
     const PART: catalogue::Component = catalogue::Component::Exporter;
 
-    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
+    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, PlanError> {
         let (site, spec) = (making.site, &self.spec);
         let mut trust = Trust::default();
         let input = input(spec, making.release, site, sources, &mut trust)?;
@@ -51,10 +51,10 @@ fn input(
     site: &Site,
     sources: &mut Sources<'_>,
     trust: &mut Trust,
-) -> Result<file::Exporter, DrawError> {
+) -> Result<file::Exporter, PlanError> {
     let url = &spec.core.url;
     let Some((scheme, core, own)) = host(url) else {
-        return Err(DrawError::new(format!(
+        return Err(PlanError::new(format!(
             "spec.core.url: {url:?} is no URL: write it as in http://host:80"
         )));
     };

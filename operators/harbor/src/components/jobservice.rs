@@ -1,7 +1,7 @@
 //! The job service: replication, scans, garbage collection.
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use windlass::{DrawError, Kinds};
+use windlass::{Kinds, PlanError};
 
 use crate::api::embedded::{Embedded, VolumeSource};
 use crate::api::jobservice::{JobService, JobServiceSpec, Loggers};
@@ -28,7 +28,7 @@ impl Deployed for JobService {
         kinds.looks_at_made_by::<PersistentVolumeClaim>(blueprint::HARBOR_CLUSTER);
     }
 
-    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
+    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, PlanError> {
         let (site, spec, served) = (making.site, &self.spec, self.spec.served());
         let mut trust = Trust::default();
         let input = input(spec, making.release, site, sources, &mut trust)?;
@@ -78,10 +78,10 @@ fn input(
     site: &Site,
     sources: &mut Sources<'_>,
     trust: &mut Trust,
-) -> Result<file::JobService, DrawError> {
+) -> Result<file::JobService, PlanError> {
     let field = "spec.workerPool.redisPool";
     let Some(pool) = &spec.worker_pool.redis_pool else {
-        return Err(DrawError::new(format!("{field} is missing: say where the Redis of the queue is")));
+        return Err(PlanError::new(format!("{field} is missing: say where the Redis of the queue is")));
     };
     let registry = &spec.registry;
     let neighbours = [&spec.core.url, &spec.token_service.url, &registry.url, &registry.controller_url];
@@ -128,9 +128,9 @@ fn level(loggers: &Loggers) -> String {
     stdout.or(file).or(database).unwrap_or_default().to_string()
 }
 
-fn loggers(field: &str, given: &Loggers, directory: fn(usize) -> String) -> Result<Vec<Logger>, DrawError> {
+fn loggers(field: &str, given: &Loggers, directory: fn(usize) -> String) -> Result<Vec<Logger>, PlanError> {
     if given.is_empty() {
-        return Err(DrawError::new(format!(
+        return Err(PlanError::new(format!(
             "{field} is empty: give at least one of files, database, stdout"
         )));
     }
@@ -152,7 +152,7 @@ fn loggers(field: &str, given: &Loggers, directory: fn(usize) -> String) -> Resu
     Ok(loggers)
 }
 
-fn volumes(spec: &JobServiceSpec, mut pod: Pod) -> Result<Pod, DrawError> {
+fn volumes(spec: &JobServiceSpec, mut pod: Pod) -> Result<Pod, PlanError> {
     let of_jobs = spec.job_loggers.files().iter().enumerate();
     let of_jobs = of_jobs.map(|(n, logger)| (format!("joblogs-{n}"), job_log_dir(n), logger));
     let own = spec.loggers.files().iter().enumerate();

@@ -1,6 +1,6 @@
 //! The Notary server, to Harbor 2.8: it keeps signatures.
 
-use windlass::DrawError;
+use windlass::PlanError;
 
 use crate::api::component::Served;
 use crate::api::notary::{NotaryServer, NotaryServerSpec};
@@ -23,7 +23,7 @@ impl Deployed for NotaryServer {
     const BLUEPRINT: &'static str = "notaryserver.goharbor.io";
     const PART: catalogue::Component = catalogue::Component::NotaryServer;
 
-    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
+    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, PlanError> {
         let (site, spec) = (making.site, &self.spec);
         let served = Served::with(spec.tls.as_ref());
         let input = input(spec, sources)?;
@@ -58,9 +58,9 @@ impl Deployed for NotaryServer {
     }
 }
 
-fn input(spec: &NotaryServerSpec, sources: &mut Sources<'_>) -> Result<file::NotaryServer, DrawError> {
+fn input(spec: &NotaryServerSpec, sources: &mut Sources<'_>) -> Result<file::NotaryServer, PlanError> {
     let Some(given) = &spec.storage else {
-        return Err(DrawError::new("spec.storage is missing: say where the PostgreSQL of Notary is"));
+        return Err(PlanError::new("spec.storage is missing: say where the PostgreSQL of Notary is"));
     };
     let signer = match &spec.trust_service.remote {
         Some(remote) => Some(file::Signer {
@@ -94,7 +94,7 @@ pub(super) fn storage(
     postgres: &PostgresConnection,
     migrate: Option<bool>,
     name: &str,
-) -> Result<file::NotaryStorage, DrawError> {
+) -> Result<file::NotaryStorage, PlanError> {
     let field = "spec.storage.postgres";
     let password = postgres.password_ref.as_ref();
     Ok(file::NotaryStorage {

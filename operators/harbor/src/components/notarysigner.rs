@@ -1,7 +1,7 @@
 //! The Notary signer, to Harbor 2.8: it keeps the keys that sign.
 
 use k8s_openapi::api::core::v1::{EnvFromSource, SecretEnvSource};
-use windlass::DrawError;
+use windlass::PlanError;
 
 use crate::api::notary::NotarySigner;
 use crate::catalogue;
@@ -24,7 +24,7 @@ impl Deployed for NotarySigner {
     const BLUEPRINT: &'static str = "notarysigner.goharbor.io";
     const PART: catalogue::Component = catalogue::Component::NotarySigner;
 
-    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
+    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, PlanError> {
         let (site, spec) = (making.site, &self.spec);
         let input = file::NotarySigner {
             log_level: spec.log_level().to_string(),

@@ -1,6 +1,6 @@
 //! The portal: an nginx that serves the pages that users see.
 
-use windlass::DrawError;
+use windlass::PlanError;
 
 use crate::api::portal::Portal;
 use crate::catalogue;
@@ -18,7 +18,7 @@ impl Deployed for Portal {
     const BLUEPRINT: &'static str = "portal.goharbor.io";
     const PART: catalogue::Component = catalogue::Component::Portal;
 
-    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
+    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, PlanError> {
         let (site, spec, served) = (making.site, &self.spec, self.spec.served());
         let families = spec.network.as_ref();
         let input = Input {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::ResourceExt as _;
-use windlass::{DrawError, Kinds};
+use windlass::{Kinds, PlanError};
 
 use crate::api::children::{Parent as _, child_of};
 use crate::api::names::annotation::VERSION;
@@ -40,7 +40,7 @@ impl Deployed for Registry {
         kinds.looks_at_made_by::<RegistryController>(blueprint::HARBOR);
     }
 
-    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
+    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, PlanError> {
         let (site, spec, served) = (making.site, &self.spec, self.spec.served());
         let mut trust = Trust::default();
         let stored = stored(&spec.storage.driver, sources, &mut trust)?;
@@ -106,7 +106,7 @@ fn files(
     stored: Stored,
     sources: &mut Sources<'_>,
     trust: &mut Trust,
-) -> Result<Pod, DrawError> {
+) -> Result<Pod, PlanError> {
     if let Some(authentication) = &spec.authentication {
         if let Some(passwords) = &authentication.ht_passwd {
             sources.files("spec.authentication.htPasswd.secretRef", &passwords.secret_ref, &["htpasswd"]);
@@ -159,13 +159,13 @@ fn beside(
     mut pod: Pod,
     sources: &mut Sources<'_>,
     trust: &mut Trust,
-) -> Result<(Pod, Option<Beside>), DrawError> {
+) -> Result<(Pod, Option<Beside>), PlanError> {
     let Some(controller) = sources.object::<RegistryController>(&registry.name_any()) else {
         return Ok((pod, None));
     };
     let spec = &controller.spec;
     let named =
-        |error: DrawError| DrawError::new(format!("RegistryController {}: {error}", controller.name_any()));
+        |error: PlanError| PlanError::new(format!("RegistryController {}: {error}", controller.name_any()));
     // Without a word of its own, it is of the registry's release.
     let release = match (controller.annotations().get(VERSION), &spec.component.image) {
         (None, None) => making.release.clone(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass::DrawError;
+use windlass::PlanError;
 
 use crate::api::registry::{RegistryHttp, RegistryMiddleware, RegistrySpec};
 use crate::api::registry_health::RegistryHealth;
@@ -24,7 +24,7 @@ pub(super) fn input(
     stored: &Stored,
     sources: &mut Sources<'_>,
     trust: &mut Trust,
-) -> Result<file::Registry, DrawError> {
+) -> Result<file::Registry, PlanError> {
     let usual = RegistryHttp::default();
     let given = spec.http.as_ref().unwrap_or(&usual);
     let storage = &spec.storage;
@@ -33,7 +33,7 @@ pub(super) fn input(
         (Some(BlobDescriptorCache::Redis), Some(redis)) => file::Cache::Redis(redis),
         (Some(BlobDescriptorCache::Redis), None) => {
             let said = "spec.storage.cache.blobdescriptor: \"redis\", but spec.redis is missing: say where Redis is, or write inmemory";
-            return Err(DrawError::new(said));
+            return Err(PlanError::new(said));
         }
         (Some(BlobDescriptorCache::InMemory) | None, _) => file::Cache::InMemory,
     };
@@ -97,7 +97,7 @@ fn log(spec: &RegistrySpec, sources: &mut Sources<'_>) -> file::Log {
     }
 }
 
-fn http(given: &RegistryHttp) -> Result<file::Http, DrawError> {
+fn http(given: &RegistryHttp) -> Result<file::Http, PlanError> {
     let debug = given.debug.as_ref();
     Ok(file::Http {
         net: given.net.to_string(),
@@ -143,7 +143,7 @@ fn redis(
     release: &Release,
     sources: &mut Sources<'_>,
     trust: &mut Trust,
-) -> Result<Option<file::RegistryRedis>, DrawError> {
+) -> Result<Option<file::RegistryRedis>, PlanError> {
     let Some(given) = &spec.redis else { return Ok(None) };
     let server = wiring::redis(sources, trust, "spec.redis", &given.connection.server, release)?;
     let database = wiring::redis_database("spec.redis", given.connection.database)?;
@@ -201,7 +201,7 @@ fn auth(spec: &RegistrySpec) -> Option<file::Auth> {
     Some(file::Auth::Silly { realm: silly.realm.clone(), service: silly.service.clone() })
 }
 
-fn notifications(spec: &RegistrySpec) -> Result<file::Notifications, DrawError> {
+fn notifications(spec: &RegistrySpec) -> Result<file::Notifications, PlanError> {
     let Some(given) = &spec.notifications else {
         return Ok(file::Notifications { include_references: true, endpoints: Vec::new() });
     };
@@ -223,11 +223,11 @@ fn notifications(spec: &RegistrySpec) -> Result<file::Notifications, DrawError> 
     };
     Ok(file::Notifications {
         include_references: given.events.as_ref().is_none_or(|events| events.include_references),
-        endpoints: given.endpoints.iter().enumerate().map(endpoint).collect::<Result<_, DrawError>>()?,
+        endpoints: given.endpoints.iter().enumerate().map(endpoint).collect::<Result<_, PlanError>>()?,
     })
 }
 
-fn health(given: Option<&RegistryHealth>) -> Result<file::Health, DrawError> {
+fn health(given: Option<&RegistryHealth>) -> Result<file::Health, PlanError> {
     let usual = file::HealthCheck { interval: Duration::from_secs(5), threshold: 3 };
     let Some(given) = given else {
         return Ok(file::Health {
@@ -273,8 +273,8 @@ fn health(given: Option<&RegistryHealth>) -> Result<file::Health, DrawError> {
     });
     Ok(file::Health {
         storage,
-        files: files.collect::<Result<_, DrawError>>()?,
-        http: http.collect::<Result<_, DrawError>>()?,
-        tcp: tcp.collect::<Result<_, DrawError>>()?,
+        files: files.collect::<Result<_, PlanError>>()?,
+        http: http.collect::<Result<_, PlanError>>()?,
+        tcp: tcp.collect::<Result<_, PlanError>>()?,
     })
 }

@@ -1,7 +1,7 @@
 //! Where a registry's images lie, and what its pods need to get at them.
 
 use k8s_openapi::api::core::v1::{Volume, VolumeMount};
-use windlass::DrawError;
+use windlass::PlanError;
 
 use crate::api::driver;
 use crate::api::registry_storage::RegistryDriver;
@@ -21,11 +21,11 @@ pub(super) fn stored(
     driver: &RegistryDriver,
     sources: &mut Sources<'_>,
     trust: &mut Trust,
-) -> Result<Stored, DrawError> {
+) -> Result<Stored, PlanError> {
     let names = driver.names();
     if names.len() != 1 {
         let given = if names.is_empty() { "no store".to_owned() } else { names.join(" and ") };
-        return Err(DrawError::new(format!(
+        return Err(PlanError::new(format!(
             "spec.storage.driver names {given}: give exactly one of s3, swift, azure, gcs, oss, filesystem, inmemory"
         )));
     }
@@ -49,7 +49,7 @@ pub(super) fn stored(
     Ok(Stored { driver, volumes: Vec::new() })
 }
 
-fn s3_input(s3: &driver::S3, sources: &mut Sources<'_>, trust: &mut Trust) -> Result<file::S3, DrawError> {
+fn s3_input(s3: &driver::S3, sources: &mut Sources<'_>, trust: &mut Trust) -> Result<file::S3, PlanError> {
     let field = |name: &str| format!("spec.storage.driver.s3.{name}");
     let keys = match (&s3.access_key, &s3.secret_key_ref) {
         (Some(access), Some(secret)) => Some(file::S3Keys {
@@ -82,20 +82,20 @@ fn s3_input(s3: &driver::S3, sources: &mut Sources<'_>, trust: &mut Trust) -> Re
     })
 }
 
-fn lacking(field: &str, other: &str) -> DrawError {
-    DrawError::new(format!(
+fn lacking(field: &str, other: &str) -> PlanError {
+    PlanError::new(format!(
         "{field} is missing, though {other} is given: give both, or neither to use the rights of the ServiceAccount"
     ))
 }
 
-fn swift_input(swift: &driver::Swift, sources: &mut Sources<'_>) -> Result<file::Swift, DrawError> {
+fn swift_input(swift: &driver::Swift, sources: &mut Sources<'_>) -> Result<file::Swift, PlanError> {
     let field = |name: &str| format!("spec.storage.driver.swift.{name}");
     let mut value = |name: &str, secret: &Option<String>| {
         secret.as_ref().map(|secret| sources.value(&field(name), secret, "secret"))
     };
     let auth_version = match &swift.auth_version {
         Some(text) => Some(text.trim_start_matches('v').parse().map_err(|_| {
-            DrawError::new(format!("{}: {text:?} is no version: write 1, 2 or 3", field("authversion")))
+            PlanError::new(format!("{}: {text:?} is no version: write 1, 2 or 3", field("authversion")))
         })?),
         None => None,
     };
@@ -120,10 +120,10 @@ fn swift_input(swift: &driver::Swift, sources: &mut Sources<'_>) -> Result<file:
     })
 }
 
-fn azure_input(azure: &driver::Azure, sources: &mut Sources<'_>) -> Result<file::Azure, DrawError> {
+fn azure_input(azure: &driver::Azure, sources: &mut Sources<'_>) -> Result<file::Azure, PlanError> {
     let field = |name: &str| format!("spec.storage.driver.azure.{name}");
     let given = |name: &str, value: &Option<String>| {
-        value.clone().ok_or_else(|| DrawError::new(format!("{} is missing: name it", field(name))))
+        value.clone().ok_or_else(|| PlanError::new(format!("{} is missing: name it", field(name))))
     };
     let key = given("accountkeyRef", &azure.account_key_ref)?;
     Ok(file::Azure {
@@ -150,9 +150,9 @@ fn oss_input(oss: &driver::Oss, sources: &mut Sources<'_>) -> file::Oss {
     }
 }
 
-fn gcs_stored(gcs: &driver::Gcs, sources: &mut Sources<'_>) -> Result<Stored, DrawError> {
+fn gcs_stored(gcs: &driver::Gcs, sources: &mut Sources<'_>) -> Result<Stored, PlanError> {
     let Some(bucket) = gcs.bucket.clone() else {
-        return Err(DrawError::new("spec.storage.driver.gcs.bucket is missing: name it"));
+        return Err(PlanError::new("spec.storage.driver.gcs.bucket is missing: name it"));
     };
     let driver = Storage::Gcs(file::Gcs {
         bucket,

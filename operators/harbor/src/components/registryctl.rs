@@ -5,7 +5,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt as _;
 use serde_json::Value;
 use windlass::readiness::{Readiness, deployment};
-use windlass::{Blueprint, Controls, DrawError, Kinds, Needs, Plan, Seen, Takeover};
+use windlass::{Blueprint, Controls, Kinds, Needs, Plan, PlanError, PlanState, Takeover};
 
 use crate::api::children::{Parent as _, child_of};
 use crate::api::names::annotation::VERSION;
@@ -37,7 +37,7 @@ impl Controls for RegistryControllerBlueprint {
         kinds.looks_at_made_by::<Deployment>(Registry::BLUEPRINT);
     }
 
-    fn status(&self, _: &RegistryController, seen: &Seen<'_>) -> Option<Value> {
+    fn status(&self, _: &RegistryController, seen: &PlanState<'_>) -> Option<Value> {
         Some(status(RegistryController::CONTROLLER, seen, None))
     }
 
@@ -52,10 +52,10 @@ impl Blueprint for RegistryControllerBlueprint {
         owner: &RegistryController,
         needs: &mut Needs<'_>,
         plan: &mut Plan,
-    ) -> Result<(), DrawError> {
+    ) -> Result<(), PlanError> {
         let (name, registry) = (owner.name_any(), &owner.spec.registry_ref);
         if name != *registry {
-            return Err(DrawError::new(format!(
+            return Err(PlanError::new(format!(
                 "spec.registryRef: {registry:?} is another name than this object's, {name:?}, and a Registry runs the \
                  controller of its own name only: give both one name"
             )));

@@ -1,7 +1,7 @@
 //! Trivy: it looks for known holes.
 
 use k8s_openapi::api::core::v1::{ConfigMapEnvSource, EnvFromSource, PersistentVolumeClaim, SecretEnvSource};
-use windlass::{DrawError, Kinds};
+use windlass::{Kinds, PlanError};
 
 use crate::api::names::blueprint;
 use crate::api::trivy::{Trivy, TrivyJobs, TrivyPool, TrivySpec};
@@ -28,7 +28,7 @@ impl Deployed for Trivy {
         kinds.looks_at_made_by::<PersistentVolumeClaim>(blueprint::HARBOR_CLUSTER);
     }
 
-    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
+    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, PlanError> {
         let (site, spec, served) = (making.site, &self.spec, self.spec.served());
         let mut trust = Trust::default();
         let input = input(spec, making.release, sources, &mut trust)?;
@@ -85,7 +85,7 @@ fn input(
     release: &Release,
     sources: &mut Sources<'_>,
     trust: &mut Trust,
-) -> Result<file::Trivy, DrawError> {
+) -> Result<file::Trivy, PlanError> {
     let server = &spec.server;
     let clients = 0..server.client_certificate_authority_refs.len();
     let update = spec.update.as_ref();
@@ -129,10 +129,10 @@ fn redis(
     release: &Release,
     sources: &mut Sources<'_>,
     trust: &mut Trust,
-) -> Result<file::TrivyRedis, DrawError> {
+) -> Result<file::TrivyRedis, PlanError> {
     let field = "spec.redis";
     let Some(redis) = &spec.redis else {
-        return Err(DrawError::new(format!("{field} is missing: say where the Redis of the queue is")));
+        return Err(PlanError::new(format!("{field} is missing: say where the Redis of the queue is")));
     };
     let (usual_jobs, usual_pool) = (TrivyJobs::default(), TrivyPool::default());
     let (jobs, pool) =

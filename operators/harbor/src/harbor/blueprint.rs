@@ -10,8 +10,8 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::{Value, json};
 use windlass::live::Live;
 use windlass::{
-    Blueprint, Controls, Deletion, DrawError, Kinds, Needs, Plan, Planned, Readiness, Seen, Takeover,
-    readiness,
+    Blueprint, Controls, Deletion, Kinds, Needs, Plan, PlanError, PlanState, Planned, Predecessor, Readiness,
+    Takeover, readiness,
 };
 
 use crate::api::names::blueprint;
@@ -62,7 +62,7 @@ impl Controls for HarborBlueprint {
         kinds.reads_made_by::<Secret>(blueprint::HARBOR_CLUSTER);
     }
 
-    fn status(&self, harbor: &Harbor, seen: &Seen<'_>) -> Option<Value> {
+    fn status(&self, harbor: &Harbor, seen: &PlanState<'_>) -> Option<Value> {
         let standing = harbor.status.as_ref().and_then(|status| status.other.get(upgrade::FIELD).cloned());
         let version = if seen.is_ready() { Some(json!(harbor.spec.common.version)) } else { standing };
         let in_progress =
@@ -85,7 +85,7 @@ impl Controls for HarborBlueprint {
 }
 
 impl Blueprint for HarborBlueprint {
-    fn draw(&self, harbor: &Harbor, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), DrawError> {
+    fn draw(&self, harbor: &Harbor, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
         let own_certificate = proxy_certificate(harbor).map(|name| needs.require::<Secret>(name));
         let wish = upgrade::wish(harbor)?;
         let wiring = Wiring::of(harbor, wish.release, &self.settings)?;
@@ -193,7 +193,9 @@ impl HarborBlueprint {
         let asking = signing.issuing(self.settings.notary_server);
         let (signer, server) = (names.hosts(Part::NotarySigner), names.hosts(Part::NotaryServer));
         let certificate = |authority: &Authority, name: String, hosts, plan: &mut Plan| {
-            authority.certificate(names, &name, hosts, plan).supersedes::<Certificate>(name)
+            authority
+                .certificate(names, &name, hosts, plan)
+                .takes_over(Predecessor::written_by::<Certificate>(name))
         };
         let signer = certificate(&signing, wiring.notary_signer_certificate(), signer, plan);
         let server = certificate(&asking, wiring.notary_server_certificate(), server, plan);
@@ -386,7 +388,7 @@ mod tests {
     fn a10_trivy_and_ingresses_are_followed() {
         let mut kinds = Kinds::default();
         HarborBlueprint::default().kinds(&mut kinds);
-        let rights = format!("{:?}", windlass::Unified::of(HarborBlueprint::default()).access());
+        let rights = format!("{:?}", windlass::PlanController::of(HarborBlueprint::default()).access());
         for kind in ["trivies", "ingresses", "exporters"] {
             assert!(rights.contains(kind), "{kind} in {rights}");
         }

@@ -1,6 +1,6 @@
 //! The certificates of a Harbor's parts, and the one that users see, as nodes of its plan.
 
-use windlass::{Plan, Planned};
+use windlass::{Plan, Planned, Predecessor};
 
 use crate::api::notary::KeyAlgorithm;
 use crate::catalogue::Component as Part;
@@ -50,7 +50,7 @@ impl Certificates {
                 let name = names.certificate(part);
                 let before = names.with(&format!("internal-{}", part.as_str()));
                 let planned = authority.certificate(names, &name, names.hosts(part), plan);
-                parts.push((part, planned.supersedes::<Certificate>(before)));
+                parts.push((part, planned.takes_over(Predecessor::written_by::<Certificate>(before))));
             }
         }
         let core = common.expose.core.has_built_in_certificate();

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::ObjectMeta;
-use windlass::{DrawError, Plan, Planned, Random};
+use windlass::{Plan, PlanError, Planned, Random};
 
 use crate::api::harbor::DeletionPolicy;
 use crate::api::names::annotation::IMMUTABLE;
@@ -85,7 +85,7 @@ impl Credential {
         matches!(self, Self::EncryptionKey | Self::NotarySignerKey)
     }
 
-    fn data(self, random: &mut Random, cost: u32) -> Result<BTreeMap<&'static str, Confidential>, DrawError> {
+    fn data(self, random: &mut Random, cost: u32) -> Result<BTreeMap<&'static str, Confidential>, PlanError> {
         let single = |value: Confidential| BTreeMap::from([("secret", value)]);
         Ok(match self {
             Self::RegistryBasicAuth => {
@@ -107,7 +107,7 @@ impl Credential {
     }
 
     /// The Secret, with new random content.
-    pub fn secret(self, names: &Names, random: &mut Random, cost: u32) -> Result<Secret, DrawError> {
+    pub fn secret(self, names: &Names, random: &mut Random, cost: u32) -> Result<Secret, PlanError> {
         let data = self.data(random, cost)?.into_iter();
         let mut metadata: ObjectMeta = metadata(names, names.with(self.suffix()));
         if self.immutable() == Some(true) {
@@ -132,7 +132,7 @@ impl Credential {
 }
 
 /// Letters and digits, of which the first is a letter.
-fn word(random: &mut Random, length: usize) -> Result<Confidential, DrawError> {
+fn word(random: &mut Random, length: usize) -> Result<Confidential, PlanError> {
     loop {
         let word = random.alphanumeric(length)?;
         if word.starts_with(|first: char| first.is_ascii_alphabetic()) {
@@ -142,7 +142,7 @@ fn word(random: &mut Random, length: usize) -> Result<Confidential, DrawError> {
 }
 
 /// A password that Harbor's own rules would accept.
-fn password(random: &mut Random) -> Result<Confidential, DrawError> {
+fn password(random: &mut Random) -> Result<Confidential, PlanError> {
     loop {
         let password = word(random, 32)?;
         let has = |kind: fn(&char) -> bool| password.expose().chars().any(|c| kind(&c));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::networking::v1::Ingress;
 use serde_json::{Value, json};
-use windlass::DrawError;
+use windlass::PlanError;
 use windlass_runtime::json::typed;
 
 use crate::api::component::Served;
@@ -23,7 +23,7 @@ pub fn makes_its_certificate(ingress: &IngressSpec) -> bool {
 }
 
 /// The Ingress of Core and the portal, where there is one.
-pub fn core(wiring: &Wiring<'_>) -> Result<Option<Ingress>, DrawError> {
+pub fn core(wiring: &Wiring<'_>) -> Result<Option<Ingress>, PlanError> {
     let expose = &wiring.common().expose.core;
     let Some(ingress) = &expose.ingress else { return Ok(None) };
     let (names, served) = (&wiring.names, wiring.served);
@@ -38,7 +38,7 @@ pub fn core(wiring: &Wiring<'_>) -> Result<Option<Ingress>, DrawError> {
 }
 
 /// The Ingress of Notary, where there is one.
-pub fn notary(wiring: &Wiring<'_>) -> Result<Option<Ingress>, DrawError> {
+pub fn notary(wiring: &Wiring<'_>) -> Result<Option<Ingress>, PlanError> {
     let common = wiring.common();
     let Some((expose, ingress)) =
         wiring.notary_expose().and_then(|expose| Some((expose, expose.ingress.as_ref()?)))
@@ -99,7 +99,7 @@ fn build(
     certificate: Option<String>,
     paths: &[Value],
     annotations: BTreeMap<String, String>,
-) -> Result<Ingress, DrawError> {
+) -> Result<Ingress, PlanError> {
     let tls = expose.tls.as_ref().map(|_| json!([{"hosts": [ingress.host], "secretName": certificate}]));
     let spec = json!({
         "ingressClassName": ingress.ingress_class_name,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
-use windlass::DrawError;
+use windlass::PlanError;
 use windlass_pki::rotation::succession::{InUse, Leaf, Previous, Succession};
 use windlass_pki::{Algorithm, Bundle, Certificate, Pair, PrivateKey};
 
@@ -90,7 +90,7 @@ pub fn tend_authority(
     leaves: &[Content],
     recipe: &AuthorityRecipe,
     now: Timestamp,
-) -> Result<(Content, Timestamp), DrawError> {
+) -> Result<(Content, Timestamp), PlanError> {
     let leaves: Vec<_> = leaves.iter().filter_map(read_leaf).map(|leaf| InUse::of(&leaf)).collect();
     let name = windlass::naming::name([&*recipe.name], NAME);
     let recipe = windlass_pki::AuthorityRecipe::new(name, recipe.lifetime);
@@ -111,7 +111,7 @@ pub struct LeafRecipe {
 }
 
 /// A key of this sort.
-fn key_of(sort: KeyAlgorithm) -> Result<PrivateKey, DrawError> {
+fn key_of(sort: KeyAlgorithm) -> Result<PrivateKey, PlanError> {
     Ok(match sort {
         KeyAlgorithm::Ecdsa => PrivateKey::generate(Algorithm::EcdsaP256)?,
         KeyAlgorithm::Ed25519 => PrivateKey::generate(Algorithm::Ed25519)?,
@@ -125,13 +125,13 @@ pub fn tend_leaf(
     authority: &Content,
     recipe: &LeafRecipe,
     now: Timestamp,
-) -> Result<(Content, Timestamp), DrawError> {
+) -> Result<(Content, Timestamp), PlanError> {
     let is_readable = |authority: &Succession| {
         let current = &authority.current;
         Certificate::from_pem(current.certificate()).is_ok() && PrivateKey::from_pem(current.key()).is_ok()
     };
     let authority = read_authority(authority).filter(is_readable).ok_or_else(|| {
-        DrawError::new("the Secret of its authority is damaged: delete it, and it is made anew")
+        PlanError::new("the Secret of its authority is damaged: delete it, and it is made anew")
     })?;
     let first = recipe.hosts.first().map(String::as_str).unwrap_or_default();
     let leaf = windlass_pki::LeafRecipe::new()

@@ -6,7 +6,7 @@
 
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use serde_json::{Value, json};
-use windlass::DrawError;
+use windlass::PlanError;
 use windlass_runtime::json::typed;
 
 use crate::api::observe::Metrics;
@@ -29,7 +29,7 @@ enum From<'a> {
 }
 
 /// The policies of a Harbor.
-pub fn all(wiring: &Wiring<'_>) -> Result<Vec<NetworkPolicy>, DrawError> {
+pub fn all(wiring: &Wiring<'_>) -> Result<Vec<NetworkPolicy>, PlanError> {
     use From::{Anywhere, Components};
     let common = wiring.common();
     let web = wiring.served.container_port();
@@ -105,7 +105,7 @@ fn policy(
     component: Component,
     way: &str,
     rules: &Value,
-) -> Result<NetworkPolicy, DrawError> {
+) -> Result<NetworkPolicy, PlanError> {
     let mut spec = rules.clone();
     spec["podSelector"] = json!({"matchLabels": wiring.names.selector(component)});
     let name = wiring.names.with(&format!("{}-{way}", component.as_str()));

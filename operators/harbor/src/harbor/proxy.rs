@@ -4,7 +4,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::{Value, json};
-use windlass::DrawError;
+use windlass::PlanError;
 use windlass_runtime::json::typed;
 
 use crate::api::network::{ProxyService, ServiceType};
@@ -30,7 +30,7 @@ pub struct ProxyParts {
 }
 
 /// The proxy, where Harbor is exposed by a Service.
-pub fn parts(wiring: &Wiring<'_>) -> Result<Option<ProxyParts>, DrawError> {
+pub fn parts(wiring: &Wiring<'_>) -> Result<Option<ProxyParts>, PlanError> {
     let expose = &wiring.common().expose.core;
     let Some(asked) = &expose.service else { return Ok(None) };
     let certificate = wiring.public_certificate();
@@ -52,7 +52,7 @@ pub fn parts(wiring: &Wiring<'_>) -> Result<Option<ProxyParts>, DrawError> {
     }))
 }
 
-fn config(wiring: &Wiring<'_>, https: bool) -> Result<std::collections::BTreeMap<String, String>, DrawError> {
+fn config(wiring: &Wiring<'_>, https: bool) -> Result<std::collections::BTreeMap<String, String>, PlanError> {
     let port = u16::try_from(wiring.served.service_port())?;
     let of = |component| Address::new(wiring.names.service(component), port);
     let network = wiring.common().network.as_ref();
@@ -82,7 +82,7 @@ pub fn host(url: &str) -> &str {
     }
 }
 
-fn service(wiring: &Wiring<'_>, name: &str, asked: &ProxyService, https: bool) -> Result<Service, DrawError> {
+fn service(wiring: &Wiring<'_>, name: &str, asked: &ProxyService, https: bool) -> Result<Service, PlanError> {
     let node = |port: Option<i32>| port.filter(|_| asked.kind != ServiceType::ClusterIp);
     let http =
         json!({"name": "http", "port": 80, "targetPort": "http", "nodePort": node(asked.http_node_port)});
@@ -107,7 +107,7 @@ fn deployment(
     name: &str,
     asked: &ProxyService,
     certificate: Option<&str>,
-) -> Result<Deployment, DrawError> {
+) -> Result<Deployment, PlanError> {
     let component = wiring.component(Some(&asked.proxy), Component::Proxy);
     // Not a page: that would be the portal's, and an nginx is not to be killed because the portal is down.
     let probes = Probes::of(Check::Tcp { port: if certificate.is_some() { "https" } else { "http" } });

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
-use windlass::{Made, Making, Plan, Planned};
+use windlass::{Plan, Planned, Predecessor, RenewContext, Renewed};
 
 use crate::settings::CertificateSettings;
 
@@ -29,7 +29,7 @@ fn secret(names: &Names, name: &str, content: Content) -> Secret {
     }
 }
 
-fn present(making: &Making<'_>) -> Option<Content> {
+fn present(making: &RenewContext<'_>) -> Option<Content> {
     making.present::<Secret>().and_then(|secret| secret.data)
 }
 
@@ -47,7 +47,7 @@ impl Authority {
         let planned = plan.renew(name, format!("{recipe:?}"), move |making| {
             // Makers are not given what is made from their objects: the steps follow the clock.
             let (content, due) = pki::tend_authority(present(making).as_ref(), &[], &recipe, making.now())?;
-            Ok(Made { object: secret(&own, &place, content), due })
+            Ok(Renewed { object: secret(&own, &place, content), due })
         });
         Self { secret: name.to_owned(), planned, certificates }
     }
@@ -55,8 +55,10 @@ impl Authority {
     /// Where cert-manager was the authority: in place of a certificate of that name, and of these issuers.
     #[must_use]
     pub fn instead_of(self, certificate: &str, issuers: impl IntoIterator<Item = String>) -> Self {
-        let planned = self.planned.clone().supersedes::<Certificate>(certificate);
-        let planned = issuers.into_iter().fold(planned, Planned::supersedes::<Issuer>);
+        let planned = self.planned.clone().takes_over(Predecessor::written_by::<Certificate>(certificate));
+        let planned = issuers
+            .into_iter()
+            .fold(planned, |planned, issuer| planned.takes_over(Predecessor::written_by::<Issuer>(issuer)));
         Self { planned, ..self }
     }
 
@@ -75,7 +77,7 @@ impl Authority {
             let issuer =
                 making.before::<Secret>(&authority).and_then(|secret| secret.data).unwrap_or_default();
             let (content, due) = pki::tend_leaf(present(making).as_ref(), &issuer, &recipe, making.now())?;
-            Ok(Made { object: secret(&own, &place, content), due })
+            Ok(Renewed { object: secret(&own, &place, content), due })
         });
         planned.after([&self.planned])
     }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use windlass::live::Live;
-use windlass::{DrawError, Plan, Planned, Readiness, readiness};
+use windlass::{Plan, PlanError, Planned, Predecessor, Readiness, readiness};
 use windlass_pki::{LeafRecipe, PrivateKey};
 
 use crate::api::harbor_components::IssuerRef;
@@ -32,7 +32,7 @@ pub fn plan(names: &Names, issuer: Option<&IssuerRef>, plan: &mut Plan) -> Plann
     }
     let planned = plan.create_once(&name, move |_| secret(&own, Timestamp::now()));
     // Where an issuer was named before, its key stays, and nobody replaces it any more.
-    planned.supersedes::<Certificate>(name)
+    planned.takes_over(Predecessor::written_by::<Certificate>(name))
 }
 
 /// A certificate without a status is one that cert-manager has not seen.
@@ -63,7 +63,7 @@ fn certificate(names: &Names, issuer: &IssuerRef) -> Certificate {
     }
 }
 
-fn secret(names: &Names, now: Timestamp) -> Result<Secret, DrawError> {
+fn secret(names: &Names, now: Timestamp) -> Result<Secret, PlanError> {
     let name = names.with(SUFFIX);
     let pem = token_key::generate()?;
     let key = PrivateKey::from_pem(pem.expose())?;

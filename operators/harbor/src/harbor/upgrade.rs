@@ -5,7 +5,7 @@
 //! they are.
 
 use serde_json::{Value, json};
-use windlass::DrawError;
+use windlass::PlanError;
 use windlass::live::Live;
 
 use crate::api::Harbor;
@@ -42,10 +42,10 @@ pub struct Wish {
 }
 
 /// What is asked of a Harbor, if it can be: versions are judged when they change, and never otherwise.
-pub fn wish(harbor: &Harbor) -> Result<Wish, DrawError> {
+pub fn wish(harbor: &Harbor) -> Result<Wish, PlanError> {
     let text = &harbor.spec.common.version;
-    let version: Version = text.parse().map_err(|error| DrawError::new(format!("spec.version: {error}")))?;
-    let release = Release::of(&version).map_err(|error| DrawError::new(format!("spec.version: {error}")))?;
+    let version: Version = text.parse().map_err(|error| PlanError::new(format!("spec.version: {error}")))?;
+    let release = Release::of(&version).map_err(|error| PlanError::new(format!("spec.version: {error}")))?;
     let standing = standing(harbor);
     if let Some(standing) = &standing {
         admit_change(standing, &version)?;
@@ -55,7 +55,7 @@ pub fn wish(harbor: &Harbor) -> Result<Wish, DrawError> {
 }
 
 /// Refuses components that the release does not have, with the place where their data is.
-fn refuse_what_is_gone(harbor: &Harbor, release: &Release) -> Result<(), DrawError> {
+fn refuse_what_is_gone(harbor: &Harbor, release: &Release) -> Result<(), PlanError> {
     let (common, names) = (&harbor.spec.common, Names::of(harbor));
     let charts = common.chartmuseum.as_ref().map(|_| charts(harbor));
     let name = |database| {

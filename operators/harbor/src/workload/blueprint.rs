@@ -13,7 +13,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 use serde_json::{Value, json};
-use windlass::{Blueprint, Controls, DrawError, Kinds, Needs, OwnerKind, Plan, Planned, Seen, Takeover};
+use windlass::{Blueprint, Controls, Kinds, Needs, OwnerKind, Plan, PlanError, PlanState, Planned, Takeover};
 
 use crate::api::children::Component;
 use crate::api::names::blueprint;
@@ -93,10 +93,10 @@ pub trait Deployed: OwnerKind<Scope = k8s_openapi::NamespaceResourceScope> + Com
     }
 
     /// What it is made of. Also called to learn which [`Sources`] it takes from.
-    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, DrawError>;
+    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, PlanError>;
 
     /// What its status says besides, as [`Blueprint::status`] has it.
-    fn tells(&self, seen: &Seen<'_>, readings: &Readings) -> Option<Value> {
+    fn tells(&self, seen: &PlanState<'_>, readings: &Readings) -> Option<Value> {
         let _ = (seen, readings);
         None
     }
@@ -144,7 +144,7 @@ impl<C: Deployed> fmt::Debug for ComponentBlueprint<C> {
 }
 
 impl<C: Deployed> ComponentBlueprint<C> {
-    fn parts(&self, owner: &C, site: &Site, sources: &mut Sources<'_>) -> Result<Parts, DrawError> {
+    fn parts(&self, owner: &C, site: &Site, sources: &mut Sources<'_>) -> Result<Parts, PlanError> {
         let release = &version::release(owner.meta(), owner.pods())?;
         let image = version::image(release, C::PART, owner.pods(), &self.settings)?;
         let making = Making { site, release, image, settings: &self.settings, readings: &self.readings };
@@ -163,7 +163,7 @@ impl<C: Deployed> Controls for ComponentBlueprint<C> {
         C::requires(kinds);
     }
 
-    fn status(&self, owner: &C, seen: &Seen<'_>) -> Option<Value> {
+    fn status(&self, owner: &C, seen: &PlanState<'_>) -> Option<Value> {
         let replicas = seen.live::<Deployment, _>(Site::of(owner).name(), |live| live.status.replicas);
         let said = status(C::CONTROLLER, seen, Some(replicas.flatten().unwrap_or(0)));
         Some(match owner.tells(seen, &self.readings) {
@@ -180,7 +180,7 @@ impl<C: Deployed> Controls for ComponentBlueprint<C> {
 }
 
 impl<C: Deployed> Blueprint for ComponentBlueprint<C> {
-    fn draw(&self, owner: &C, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), DrawError> {
+    fn draw(&self, owner: &C, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
         let (site, component) = (&Site::of(owner), owner.pods());
         let mut sources = Sources::new(needs);
         let parts = self.parts(owner, site, &mut sources)?;
@@ -223,7 +223,7 @@ impl<C: Deployed> Blueprint for ComponentBlueprint<C> {
 
 /// What those who knew the first operator of these kinds look for in a status: a component is ready where neither `InProgress` nor
 /// `Failed` is true.
-pub(crate) fn status(controller: &str, seen: &Seen<'_>, replicas: Option<i64>) -> Value {
+pub(crate) fn status(controller: &str, seen: &PlanState<'_>, replicas: Option<i64>) -> Value {
     json!({
         "operator": {"controllerName": controller, "controllerVersion": env!("CARGO_PKG_VERSION")},
         "replicas": replicas,

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use windlass::DrawError;
+use windlass::PlanError;
 
 use crate::api::duration::GoDuration;
 
 /// A time. The error names the field.
-pub(crate) fn duration(field: &str, time: &GoDuration) -> Result<Duration, DrawError> {
-    time.get().map_err(|error| DrawError::new(format!("{field}: {error}")))
+pub(crate) fn duration(field: &str, time: &GoDuration) -> Result<Duration, PlanError> {
+    time.get().map_err(|error| PlanError::new(format!("{field}: {error}")))
 }
 
 /// A time, or so many seconds where nothing is said.
@@ -16,7 +16,7 @@ pub(crate) fn seconds_of(
     field: &str,
     time: Option<&GoDuration>,
     otherwise: u64,
-) -> Result<Duration, DrawError> {
+) -> Result<Duration, PlanError> {
     time.map_or(Ok(Duration::from_secs(otherwise)), |time| duration(field, time))
 }
 
@@ -29,8 +29,8 @@ pub(crate) fn count(number: impl TryInto<u32>) -> u32 {
 pub(crate) fn port(
     field: &str,
     number: impl TryInto<u16> + Copy + std::fmt::Display,
-) -> Result<u16, DrawError> {
-    let wrong = || DrawError::new(format!("{field}: {number} is no port: choose one of 1 to 65535"));
+) -> Result<u16, PlanError> {
+    let wrong = || PlanError::new(format!("{field}: {number} is no port: choose one of 1 to 65535"));
     number.try_into().ok().filter(|port| *port > 0).ok_or_else(wrong)
 }
 

@@ -6,7 +6,7 @@ use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy}
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::ObjectMeta;
-use windlass::DrawError;
+use windlass::PlanError;
 
 use crate::api::component::ComponentSpec;
 
@@ -24,11 +24,11 @@ pub enum Strategy {
 
 impl Strategy {
     /// What a user asks for, unless claims can be used by one pod only: a new pod would wait for ever for the old one to go.
-    pub fn chosen(field: &str, asked: &str, exclusive: bool) -> Result<Self, DrawError> {
+    pub fn chosen(field: &str, asked: &str, exclusive: bool) -> Result<Self, PlanError> {
         match asked {
             "RollingUpdate" | "" if !exclusive => Ok(Self::Rolling),
             "RollingUpdate" | "Recreate" | "" => Ok(Self::Recreate),
-            other => Err(DrawError::new(format!(
+            other => Err(PlanError::new(format!(
                 "{field}: {other:?} is no strategy: write RollingUpdate or Recreate"
             ))),
         }
@@ -48,7 +48,7 @@ pub fn deployment(
     component: &ComponentSpec,
     pod: Pod,
     strategy: Strategy,
-) -> Result<Deployment, DrawError> {
+) -> Result<Deployment, PlanError> {
     let strategy = DeploymentStrategy { type_: Some(strategy.as_str().to_owned()), rolling_update: None };
     let spec =
         DeploymentSpec { strategy: Some(strategy), ..deployment_spec(site.selector(), component, pod)? };
@@ -60,7 +60,7 @@ pub(crate) fn deployment_spec(
     selector: BTreeMap<String, String>,
     component: &ComponentSpec,
     pod: Pod,
-) -> Result<DeploymentSpec, DrawError> {
+) -> Result<DeploymentSpec, PlanError> {
     let mut labels = component.template_labels.clone();
     labels.extend(selector.clone());
     let metadata = ObjectMeta {

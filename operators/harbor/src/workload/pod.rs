@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{
     Capabilities, Container as KubeContainer, ContainerPort, EnvFromSource, EnvVar, ExecAction, Lifecycle,
     LifecycleHandler, PodSecurityContext, PodSpec, SeccompProfile, SecurityContext, Volume, VolumeMount,
 };
-use windlass::DrawError;
+use windlass::PlanError;
 
 use crate::api::component::ComponentSpec;
 use crate::config::Env;
@@ -78,7 +78,7 @@ impl Pod {
     }
 
     /// As Kubernetes has it. Of the component itself come the options of the pod, and what is added to its containers.
-    pub(super) fn spec(self, component: &ComponentSpec) -> Result<PodSpec, DrawError> {
+    pub(super) fn spec(self, component: &ComponentSpec) -> Result<PodSpec, PlanError> {
         let (mut volumes, mut pull_secrets) = (self.volumes, Vec::new());
         // Those beside the component bring volumes and images of their own.
         for (_, spec) in &self.containers {
@@ -206,12 +206,12 @@ impl Container {
         self
     }
 
-    fn spec(self, spec: &ComponentSpec) -> Result<KubeContainer, DrawError> {
+    fn spec(self, spec: &ComponentSpec) -> Result<KubeContainer, PlanError> {
         let mut env: Vec<EnvVar> = self.env.into_iter().map(EnvVar::from).collect();
         for extra in typed("spec.extraEnv", &spec.extra_env)? {
             let name: &str = &extra.name;
             if env.iter().any(|ours| ours.name == name) {
-                return Err(DrawError::new(format!(
+                return Err(PlanError::new(format!(
                     "spec.extraEnv: {name:?} is set by the operator: remove it, and change the field of the spec that it stands for"
                 )));
             }
@@ -262,13 +262,13 @@ impl Container {
 fn typed<T: crate::api::embedded::Embed + serde::de::DeserializeOwned>(
     field: &str,
     all: &[crate::api::embedded::Embedded<T>],
-) -> Result<Vec<T>, DrawError> {
+) -> Result<Vec<T>, PlanError> {
     let one = |(at, one): (usize, &crate::api::embedded::Embedded<T>)| {
         one.typed().map_err(|error| at_field(&format!("{field}[{at}]"), &error))
     };
     all.iter().enumerate().map(one).collect()
 }
 
-pub(crate) fn at_field(field: &str, error: &dyn std::fmt::Display) -> DrawError {
-    DrawError::new(format!("{field}: {error}"))
+pub(crate) fn at_field(field: &str, error: &dyn std::fmt::Display) -> PlanError {
+    PlanError::new(format!("{field}: {error}"))
 }

@@ -1,7 +1,7 @@
 //! Which Harbor a component belongs to, and its image.
 
 use kube::api::ObjectMeta;
-use windlass::DrawError;
+use windlass::PlanError;
 
 use crate::api::component::ComponentSpec;
 use crate::api::names::annotation::VERSION as ANNOTATION;
@@ -10,20 +10,20 @@ use crate::settings::HarborSettings;
 
 /// The release that a component belongs to: what its annotation says, or else the tag of its image. An image whose tag is no version
 /// is taken for the newest release.
-pub fn release(metadata: &ObjectMeta, spec: &ComponentSpec) -> Result<Release, DrawError> {
+pub fn release(metadata: &ObjectMeta, spec: &ComponentSpec) -> Result<Release, PlanError> {
     let annotated = metadata.annotations.as_ref().and_then(|all| all.get(ANNOTATION));
     match (annotated, &spec.image) {
         (Some(text), _) => {
             let wrong =
-                |error: &dyn std::fmt::Display| DrawError::new(format!("annotation {ANNOTATION}: {error}"));
+                |error: &dyn std::fmt::Display| PlanError::new(format!("annotation {ANNOTATION}: {error}"));
             let version: Version = text.parse().map_err(|error| wrong(&error))?;
             Release::of(&version).map_err(|error| wrong(&error))
         }
         (None, Some(image)) => tag_of(image)
             .and_then(|tag| Release::of(&tag).ok())
             .or_else(Release::newest)
-            .ok_or_else(|| DrawError::new("this operator knows no release of Harbor")),
-        (None, None) => Err(DrawError::new(format!(
+            .ok_or_else(|| PlanError::new("this operator knows no release of Harbor")),
+        (None, None) => Err(PlanError::new(format!(
             "neither the annotation {ANNOTATION} nor spec.image says which Harbor this is of: set the annotation to a version, \
              as in {ANNOTATION}: \"2.15.2\", or name an image"
         ))),
@@ -36,13 +36,13 @@ pub fn image(
     component: catalogue::Component,
     spec: &ComponentSpec,
     settings: &HarborSettings,
-) -> Result<String, DrawError> {
+) -> Result<String, PlanError> {
     if let Some(image) = &spec.image {
         return Ok(image.clone());
     }
     let (repository, suffix) = (settings.image_repository.as_deref(), settings.image_tag_suffix.as_deref());
     release.image_reference(component, repository, suffix).ok_or_else(|| {
-        DrawError::new(format!(
+        PlanError::new(format!(
             "annotation {ANNOTATION}: \"{}\" has no {component:?}, which Harbor has dropped: delete this object, or choose an \
              older version; its data stays where it is",
             release.version()

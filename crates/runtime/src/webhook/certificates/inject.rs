@@ -170,6 +170,13 @@ enum InjectError {
     Keyring(#[from] KeyringError),
 }
 
+impl Certificates {
+    /// The part that puts the authorities into the webhook configurations; for the leader only.
+    pub fn injector(&self, targets: impl IntoIterator<Item = Target>) -> Injector {
+        Injector::new(self.clone(), targets)
+    }
+}
+
 impl Injector {
     pub(super) fn new(certificates: Certificates, targets: impl IntoIterator<Item = Target>) -> Self {
         Self { certificates, targets: targets.into_iter().collect() }

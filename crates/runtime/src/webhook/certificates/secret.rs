@@ -12,7 +12,6 @@ use serde_json::json;
 use tokio::sync::Notify;
 use windlass_pki::rotation::Policy;
 
-use super::inject::{Injector, Target};
 use super::keyring::{Content, Keyring, KeyringError};
 use super::serving::{BadPair, Serving};
 use crate::cache::{Cache, Full, Reader, Selection};
@@ -166,11 +165,6 @@ impl Certificates {
                 Ok::<_, CertificatesError>(())
             }
         })
-    }
-
-    /// What puts the authorities into the configurations; for the leader only.
-    pub fn injector(&self, targets: impl IntoIterator<Item = Target>) -> Injector {
-        Injector::new(self.clone(), targets)
     }
 
     /// A reader of the Secret in a cache of its own: webhooks start before the process's caches do.

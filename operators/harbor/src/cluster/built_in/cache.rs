@@ -1,7 +1,7 @@
 //! Redis or Valkey, as Harbor ships it: with a password, which its image does not have by itself.
 
 use serde_json::json;
-use windlass::{DrawError, Plan};
+use windlass::{Plan, PlanError};
 
 use crate::api::redis::RedisHost;
 use crate::catalogue::Component;
@@ -28,7 +28,7 @@ const ASK: &str =
     r#"[ "$(REDISCLI_AUTH="$PASSWORD" "$(command -v valkey-cli || command -v redis-cli)" ping)" = PONG ]"#;
 
 /// Plans a cache.
-pub fn cache(site: &Site<'_>, plan: &mut Plan) -> Result<Part<RedisHost>, DrawError> {
+pub fn cache(site: &Site<'_>, plan: &mut Plan) -> Result<Part<RedisHost>, PlanError> {
     let given = site.cluster.spec.cache.as_ref().and_then(|cache| cache.spec.built_in.clone());
     let given = given.unwrap_or_default();
     let name = site.names.cache();

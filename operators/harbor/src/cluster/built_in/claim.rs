@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use serde_json::{Value, json};
-use windlass::{DrawError, Plan, Planned};
+use windlass::{Plan, PlanError, Planned};
 use windlass_runtime::json::typed;
 
 use crate::api::harborcluster_parts::BuiltInVolume;
@@ -16,7 +16,7 @@ pub(super) fn plan(
     usual_size: &str,
     modes: &[String],
     plan: &mut Plan,
-) -> Result<Planned, DrawError> {
+) -> Result<Planned, PlanError> {
     let modes = if modes.is_empty() { json!(["ReadWriteOnce"]) } else { json!(modes) };
     let capacity = volume.storage.as_deref().unwrap_or(usual_size);
     let claim: Value = json!({

@@ -6,7 +6,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use windlass::naming::{self, name};
-use windlass::{DrawError, Plan};
+use windlass::{Plan, PlanError};
 
 use crate::api::postgres::{HarborDatabase, PostgresHost, SslMode};
 use crate::catalogue::{Component, Release, Version, admit_change};
@@ -31,7 +31,7 @@ const AT_FIRST_FILE: &str = "core.sql";
 const AT_FIRST_DIRECTORY: &str = "/docker-entrypoint-initdb.d";
 
 /// Plans a PostgreSQL, with the databases that a Harbor needs.
-pub fn database(site: &Site<'_>, plan: &mut Plan) -> Result<Part<HarborDatabase>, DrawError> {
+pub fn database(site: &Site<'_>, plan: &mut Plan) -> Result<Part<HarborDatabase>, PlanError> {
     let given = site.cluster.spec.database.as_ref().and_then(|database| database.spec.built_in.clone());
     let given = given.unwrap_or_default();
     let (own, secret) = (site.names.database(), site.names.database_password());
@@ -88,8 +88,8 @@ pub fn database(site: &Site<'_>, plan: &mut Plan) -> Result<Part<HarborDatabase>
 }
 
 /// The release whose images are used. A step that is not allowed must not reach the data: it would be done before Harbor refuses it.
-pub(super) fn release(site: &Site<'_>) -> Result<Release, DrawError> {
-    let wrong = |error: &dyn std::fmt::Display| DrawError::new(format!("spec.version: {error}"));
+pub(super) fn release(site: &Site<'_>) -> Result<Release, PlanError> {
+    let wrong = |error: &dyn std::fmt::Display| PlanError::new(format!("spec.version: {error}"));
     let version: Version = site.common().version.parse().map_err(|error| wrong(&error))?;
     let status = site.cluster.status.as_ref();
     let standing = status.and_then(|status| status.other.get(VERSION)?.as_str()?.parse::<Version>().ok());

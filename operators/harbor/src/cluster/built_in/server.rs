@@ -6,7 +6,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ResourceRequirements, Service};
 use serde_json::{Value, json};
 use windlass::naming::{self, name};
-use windlass::{DrawError, Plan, Planned};
+use windlass::{Plan, PlanError, Planned};
 use windlass_runtime::json::typed;
 
 use crate::api::embedded::Embedded;
@@ -68,7 +68,7 @@ impl Server<'_> {
         site: &Site<'_>,
         before: &[Planned],
         plan: &mut Plan,
-    ) -> Result<Vec<Planned>, DrawError> {
+    ) -> Result<Vec<Planned>, PlanError> {
         let component = self.component.as_str();
         let selector = BTreeMap::from([
             (format!("{component}.goharbor.io/name"), self.name.clone()),
@@ -77,7 +77,7 @@ impl Server<'_> {
         self.policies(site, &selector, plan);
         let headless = name([&*self.name, "headless"], naming::LABEL);
         let port = json!({"name": component, "port": self.port, "targetPort": component, "protocol": "TCP"});
-        let service = |name: &str, more: Value| -> Result<Service, DrawError> {
+        let service = |name: &str, more: Value| -> Result<Service, PlanError> {
             let mut spec = json!({"selector": selector, "ports": [port]});
             if let (Some(spec), Value::Object(more)) = (spec.as_object_mut(), more) {
                 spec.extend(more);
@@ -111,7 +111,7 @@ impl Server<'_> {
         plan.add(policy::nowhere(metadata("egress"), pods.clone())).when(wanted);
     }
 
-    fn pod(&self) -> Result<Value, DrawError> {
+    fn pod(&self) -> Result<Value, PlanError> {
         let resources = match self.resources {
             Some(given) => json!(given.typed().map_err(|error| at_field(self.field, &error))?),
             None => Value::Null,

@@ -1,6 +1,6 @@
 //! A volume for images and charts.
 
-use windlass::{DrawError, Plan};
+use windlass::{Plan, PlanError};
 
 use crate::api::driver::{Claim, FileSystem, ImageChartStorage, RegistryClaim};
 use crate::cluster::{Part, Site};
@@ -8,7 +8,7 @@ use crate::cluster::{Part, Site};
 use super::claim;
 
 /// Plans a claim, in which images are, and charts where there are any.
-pub fn storage(site: &Site<'_>, plan: &mut Plan) -> Result<Part<ImageChartStorage>, DrawError> {
+pub fn storage(site: &Site<'_>, plan: &mut Plan) -> Result<Part<ImageChartStorage>, PlanError> {
     let given = site.cluster.spec.storage.as_ref().and_then(|storage| storage.spec.built_in.clone());
     let given = given.unwrap_or_default();
     let name = site.names.registry();

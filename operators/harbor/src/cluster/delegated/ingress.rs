@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::networking::v1::Ingress;
 use serde_json::json;
-use windlass::DrawError;
+use windlass::PlanError;
 use windlass_runtime::json::typed;
 
 use crate::api::component::Tls;
@@ -17,7 +17,7 @@ pub(super) fn ingress(
     tls: Option<&Tls>,
     service: &str,
     port: i32,
-) -> Result<Ingress, DrawError> {
+) -> Result<Ingress, PlanError> {
     let mut metadata = site.metadata(name);
     // Layers may be of any size.
     let ours = [("nginx.ingress.kubernetes.io/proxy-body-size".to_owned(), "0".to_owned())];

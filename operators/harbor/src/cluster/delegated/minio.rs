@@ -6,7 +6,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
-use windlass::{DrawError, Needs, Plan, Planned, Readiness};
+use windlass::{Needs, Plan, PlanError, Planned, Predecessor, Readiness};
 use windlass_runtime::json::typed;
 
 use crate::api::driver::{ImageChartStorage, S3, StorageRedirect};
@@ -39,11 +39,11 @@ fn credentials(site: &Site<'_>, minio: &MinIo) -> String {
     given.unwrap_or_else(|| site.names.minio_credentials())
 }
 
-fn spec_of<'a>(site: &Site<'a>) -> Result<&'a MinIo, DrawError> {
+fn spec_of<'a>(site: &Site<'a>) -> Result<&'a MinIo, PlanError> {
     let storage = site.cluster.spec.storage.as_ref();
     storage
         .and_then(|storage| storage.spec.minio.as_ref())
-        .ok_or_else(|| DrawError::new("spec.storage.spec.minIO is missing: say how many servers there are"))
+        .ok_or_else(|| PlanError::new("spec.storage.spec.minIO is missing: say how many servers there are"))
 }
 
 /// Plans a tenant, and all around it.
@@ -51,7 +51,7 @@ pub fn storage(
     site: &Site<'_>,
     needs: &Needs<'_>,
     plan: &mut Plan,
-) -> Result<Part<ImageChartStorage>, DrawError> {
+) -> Result<Part<ImageChartStorage>, PlanError> {
     let minio = spec_of(site)?;
     let name = site.names.minio();
     let secret = credentials(site, minio);
@@ -81,10 +81,13 @@ pub fn storage(
         && let Some(to) = exposed.ingress.as_ref().filter(|_| redirect.enable)
     {
         let ingress = plan.add(ingress(site, &name, to, exposed.tls.as_ref(), SERVICE, PORT)?);
-        before.push(ingress.vouched_for_by::<Tenant>(&*name));
+        before.push(ingress.takes_over(Predecessor::held_by::<Tenant>(&*name)));
     }
     let told = if let Some((access, key)) = keys {
-        before.push(site.keep(plan.add(registry_key(site, &name, key))).vouched_for_by::<Tenant>(&*name));
+        before.push(
+            site.keep(plan.add(registry_key(site, &name, key)))
+                .takes_over(Predecessor::held_by::<Tenant>(&*name)),
+        );
         Ok(store(site, access))
     } else {
         let why = format!("Secret {secret} does not have the keys accesskey and secretkey yet");
@@ -123,7 +126,7 @@ fn generate(site: &Site<'_>, name: &str, plan: &mut Plan) -> Planned {
             ..Secret::default()
         })
     });
-    site.keep(planned).vouched_for_by::<Tenant>(site.names.minio())
+    site.keep(planned).takes_over(Predecessor::held_by::<Tenant>(site.names.minio()))
 }
 
 fn registry_key(site: &Site<'_>, name: &str, key: ByteString) -> Secret {
@@ -140,7 +143,7 @@ fn tenant_spec(
     minio: &MinIo,
     secret: &str,
     there: Option<&Tenant>,
-) -> Result<Value, DrawError> {
+) -> Result<Value, PlanError> {
     let runs = there.and_then(|there| place(&there.spec.fields, "image")?.as_str());
     let image = site.image_that_runs(&minio.image, runs, |repository, suffix| {
         Delegated::MinIo.image_reference(repository, suffix)
@@ -189,7 +192,7 @@ fn endpoint(site: &Site<'_>) -> String {
 }
 
 /// The Job that makes the bucket.
-fn bucket(site: &Site<'_>, minio: &MinIo, secret: &str) -> Result<Job, DrawError> {
+fn bucket(site: &Site<'_>, minio: &MinIo, secret: &str) -> Result<Job, PlanError> {
     let client = minio.mc.clone().unwrap_or_default();
     let image =
         site.image(&client, |repository, suffix| Delegated::MinIoClient.image_reference(repository, suffix));

@@ -5,7 +5,7 @@
 //! since their operators would take the data with them.
 
 use serde::de::DeserializeOwned;
-use windlass::{DrawError, Kind, Known, Object};
+use windlass::{Kind, Known, Object, PlanError};
 
 mod ingress;
 mod kinds;
@@ -19,6 +19,6 @@ pub use postgres::database;
 pub use redis::cache;
 
 /// An object that was observed, if it exists.
-fn found<K: Kind + DeserializeOwned>(observed: Known<Option<Object<K>>>) -> Result<Option<K>, DrawError> {
+fn found<K: Kind + DeserializeOwned>(observed: Known<Option<Object<K>>>) -> Result<Option<K>, PlanError> {
     Ok(observed.or_wait()?.and_then(|object| object.get()))
 }

@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 use serde_json::{Map, Value, json};
-use windlass::{DrawError, Needs, Plan, Readiness};
+use windlass::{Needs, Plan, PlanError, Predecessor, Readiness};
 
 use crate::api::harbor::DeletionPolicy;
 use crate::api::postgres::{HarborDatabase, PostgresHost, SslMode};
@@ -90,7 +90,7 @@ pub fn database(
     site: &Site<'_>,
     needs: &Needs<'_>,
     plan: &mut Plan,
-) -> Result<Part<HarborDatabase>, DrawError> {
+) -> Result<Part<HarborDatabase>, PlanError> {
     let (name, secret) = (site.names.postgres(), site.names.database_password());
     let there = needs.observe::<Postgresql>(&name);
     let secrets = credentials(site).map(|secret| needs.observe::<Secret>(secret));
@@ -114,7 +114,8 @@ pub fn database(
     let health = health(there);
     let database = site.keep(plan.add(object).ready_when(move |_| health.clone()));
     let copy = if let Some(password) = password {
-        plan.add(copy(site, &secret, password)).vouched_for_by::<Harbor>(site.names.harbor())
+        plan.add(copy(site, &secret, password))
+            .takes_over(Predecessor::held_by::<Harbor>(site.names.harbor()))
     } else {
         let [configured, usual] = credentials(site);
         let why = format!("Zalando's operator has made neither Secret {configured} nor Secret {usual} yet");
@@ -149,7 +150,7 @@ fn copy(site: &Site<'_>, name: &str, password: ByteString) -> Secret {
     }
 }
 
-fn spec(site: &Site<'_>, there: Option<&Postgresql>) -> Result<Value, DrawError> {
+fn spec(site: &Site<'_>, there: Option<&Postgresql>) -> Result<Value, PlanError> {
     let there = |place: &str| there.and_then(|there| at(&there.spec.fields, place));
     let given = site.cluster.spec.database.as_ref().and_then(|database| database.spec.zalando.clone());
     let given = given.unwrap_or_default();

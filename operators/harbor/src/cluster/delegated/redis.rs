@@ -4,7 +4,7 @@
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use serde_json::{Value, json};
-use windlass::{DrawError, Known, Needs, Object, Plan, Readiness, readiness};
+use windlass::{Known, Needs, Object, Plan, PlanError, Predecessor, Readiness, readiness};
 
 use crate::api::redis::RedisHost;
 use crate::catalogue::Delegated;
@@ -31,14 +31,15 @@ fn sentinels(name: &str) -> String {
 }
 
 /// Plans a RedisFailover.
-pub fn cache(site: &Site<'_>, needs: &Needs<'_>, plan: &mut Plan) -> Result<Part<RedisHost>, DrawError> {
+pub fn cache(site: &Site<'_>, needs: &Needs<'_>, plan: &mut Plan) -> Result<Part<RedisHost>, PlanError> {
     let spec = site.cluster.spec.cache.as_ref().and_then(|cache| cache.spec.redis_failover.clone());
     let spec = spec.unwrap_or_default();
     let name = site.names.cache();
     let observed = needs.observe::<RedisFailover>(&name);
     let health = Health::ask(&name, needs);
     let found = found(observed)?;
-    let secret = password::plan(site, &name, &KEYS, plan).vouched_for_by::<RedisFailover>(&*name);
+    let secret =
+        password::plan(site, &name, &KEYS, plan).takes_over(Predecessor::held_by::<RedisFailover>(&*name));
     let there = |place: &str| found.as_ref().and_then(|found| at(&found.spec.fields, place));
     let runs = there("redis/image").and_then(Value::as_str);
     let image = site.image_that_runs(&spec.image, runs, |repository, suffix| {
@@ -110,7 +111,7 @@ impl Health {
         Self { servers: needs.observe(servers(name)), sentinels: needs.observe(sentinels(name)) }
     }
 
-    fn of(self, name: &str) -> Result<Readiness, DrawError> {
+    fn of(self, name: &str) -> Result<Readiness, PlanError> {
         let set = self.servers.or_wait()?.and_then(|set| set.live(readiness::stateful_set));
         let deployment = self.sentinels.or_wait()?.and_then(|found| found.live(readiness::deployment));
         Ok(health((servers(name), set), (sentinels(name), deployment)))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
-use windlass::DrawError;
+use windlass::PlanError;
 
 use crate::api::Harbor;
 use crate::api::component::{ComponentSpec, Served, Tls};
@@ -56,9 +56,9 @@ pub struct Wiring<'a> {
 
 impl<'a> Wiring<'a> {
     /// Of this Harbor; or what its spec lacks, in words that say where.
-    pub fn of(harbor: &'a Harbor, release: Release, settings: &'a HarborSettings) -> Result<Self, DrawError> {
+    pub fn of(harbor: &'a Harbor, release: Release, settings: &'a HarborSettings) -> Result<Self, PlanError> {
         let spec = &harbor.spec;
-        let lacks = |field: &str| DrawError::new(format!("spec.{field} is missing: say where it is"));
+        let lacks = |field: &str| PlanError::new(format!("spec.{field} is missing: say where it is"));
         let storage = spec.image_chart_storage.as_ref();
         Ok(Self {
             harbor,

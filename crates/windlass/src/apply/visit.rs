@@ -1,0 +1,231 @@
+//! The way from a node to the cluster: everything that a node may ask of the run that visits it.
+
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt as _};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tracing::Instrument as _;
+use windlass_graph::Progress;
+use windlass_runtime::client::Deletion;
+use windlass_runtime::key::ObjectKey;
+use windlass_runtime::meta::{Meta, Uid};
+use windlass_runtime::resource::ResourceType;
+
+use super::applier::{Applier, Report};
+use super::run::Run;
+use crate::error::NodeError;
+use crate::live::{Live, LiveRef, pods};
+use crate::metrics::NodeResult;
+use crate::needs::Pass;
+use crate::plan::desired::Desired;
+use crate::plan::digest::Content;
+use crate::plan::drawn::Drawn;
+use crate::plan::node::{Creation, Place, Visit, Visited, Write};
+use crate::plan::owner::{OwnerView, generated_entry};
+
+/// What a run of a plan came to.
+pub(crate) struct Applied {
+    pub(crate) report: Report,
+    /// What was generated for the owner, now or ever: `Secret/key`.
+    pub(crate) generated: Vec<String>,
+    /// When the first renewed object is due.
+    pub(crate) due: Option<Timestamp>,
+}
+
+impl Applier {
+    /// Visits every node of a plan, in order.
+    pub(crate) async fn apply(&self, owner: &OwnerView, pass: &Pass<'_>, drawn: &Drawn) -> Applied {
+        let run = Run::new(self, owner, pass, drawn);
+        let report = drawn.graph.run(self.concurrency, |place| run.visit(place)).await;
+        let (generated, due) = run.into_notes();
+        Applied { report, generated, due }
+    }
+}
+
+impl Run<'_> {
+    /// Visits a node, with its span and its metrics.
+    pub(super) async fn visit(&self, place: &Place) -> Visited {
+        let kind = place
+            .object()
+            .map_or_else(|| place.node.kind().to_owned(), |(resource, _)| resource.kind.to_string());
+        let span = tracing::info_span!("node", id = place.id);
+        let began = Instant::now();
+        let visited = async {
+            let visited = place.node.visit(place, self).await;
+            match &visited {
+                Ok(Progress::Waiting(wait)) => tracing::debug!(why = %wait, "waiting"),
+                Err(error) => tracing::warn!(%error, class = %error.class, "failed"),
+                Ok(Progress::Ready) => {}
+            }
+            visited
+        }
+        .instrument(span)
+        .await;
+        let result = match (&visited, self.results.lock()[place.index]) {
+            (Err(_), _) => NodeResult::Failed,
+            (Ok(Progress::Waiting(_)), NodeResult::Unchanged) => NodeResult::Waiting,
+            (_, result) => result,
+        };
+        self.applier.metrics.visited(self.applier.name, &kind, result, began.elapsed());
+        visited
+    }
+}
+
+impl Visit for Run<'_> {
+    fn owner(&self) -> &OwnerView {
+        self.owner
+    }
+
+    fn live(&self, resource: &ResourceType, key: &ObjectKey) -> Result<Option<LiveRef>, NodeError> {
+        Ok(self.applier.kind(resource)?.get(key))
+    }
+
+    fn missing_kind(&self, resource: &ResourceType) -> Result<Option<String>, NodeError> {
+        Ok(self.applier.kind(resource)?.missing())
+    }
+
+    fn read<'a>(
+        &'a self,
+        resource: &'a ResourceType,
+        key: &'a ObjectKey,
+    ) -> BoxFuture<'a, Result<Option<Value>, NodeError>> {
+        async { Ok(self.applier.writer.read(resource, key).await?) }.boxed()
+    }
+
+    fn mutate(&self, place: &Place, desired: &mut Desired) -> Result<(), NodeError> {
+        self.completion().mutate(place, desired)
+    }
+
+    fn mark(&self, place: &Place, desired: &mut Desired) -> Result<(), NodeError> {
+        self.completion().mark_as_ours(place, desired)
+    }
+
+    fn marks(&self, place: &Place, resource: &ResourceType, key: &ObjectKey) -> Result<Desired, NodeError> {
+        self.completion().marks(place, resource, key)
+    }
+
+    fn complete<'a>(
+        &'a self,
+        place: &'a Place,
+        planned: &'a Desired,
+        live: Option<&'a Live>,
+    ) -> BoxFuture<'a, Result<Desired, NodeError>> {
+        self.completed(place, planned, live).boxed()
+    }
+
+    fn create<'a>(&'a self, write: Write<'a>) -> BoxFuture<'a, Result<Creation, NodeError>> {
+        self.try_create(write).boxed()
+    }
+
+    fn update<'a>(
+        &'a self,
+        write: Write<'a>,
+        live: &'a Meta,
+        why: &'a str,
+    ) -> BoxFuture<'a, Result<(), NodeError>> {
+        self.apply_to(write, live, why).boxed()
+    }
+
+    fn adopt<'a>(&'a self, write: Write<'a>) -> BoxFuture<'a, Result<(), NodeError>> {
+        self.adopt_found(write).boxed()
+    }
+
+    fn was_left_for_us(&self, live: &Live) -> bool {
+        self.is_left_for_us(live)
+    }
+
+    fn collision(&self, live: &Live) -> NodeError {
+        self.collides(live)
+    }
+
+    fn ensure_owner(&self) -> BoxFuture<'_, Result<(), NodeError>> {
+        self.owner_must_stay().boxed()
+    }
+
+    fn was_there(&self, place: &Place) -> bool {
+        self.owner.was_complete()
+            || self.applier.history.was_written(&self.owner.key, self.owner.uid, &place.id)
+    }
+
+    fn watch_foreign<'a>(&'a self, resource: &'a ResourceType, key: &'a ObjectKey) -> BoxFuture<'a, bool> {
+        self.watch(resource, key).boxed()
+    }
+
+    fn stop_writers<'a>(
+        &'a self,
+        place: &'a Place,
+        of: &'a ObjectKey,
+    ) -> BoxFuture<'a, Result<(), NodeError>> {
+        self.stop_writers_of(place, of).boxed()
+    }
+
+    fn delete<'a>(
+        &'a self,
+        resource: &'a ResourceType,
+        key: &'a ObjectKey,
+        uid: Uid,
+    ) -> BoxFuture<'a, Result<Deletion, NodeError>> {
+        async move { Ok(self.applier.writer.delete(resource, key, uid).await?) }.boxed()
+    }
+
+    fn offer(&self, place: &Place, digest: Vec<u8>) {
+        self.contents.lock()[place.index] = Some(Content { id: place.id.clone(), digest });
+    }
+
+    fn content(&self, index: usize) -> Option<Content> {
+        self.contents.lock().get(index).cloned().flatten()
+    }
+
+    fn is_renewed(&self, index: usize) -> bool {
+        self.renewed.iter().any(|(at, ..)| *at == index)
+    }
+
+    fn body(&self, index: usize) -> BoxFuture<'_, Result<Option<Value>, NodeError>> {
+        async move {
+            if let Some(body) = self.bodies.lock().get(&index) {
+                return Ok(Some(body.clone()));
+            }
+            let place = self.renewed.iter().find(|(at, ..)| *at == index);
+            let Some((_, resource, key)) = place else { return Ok(None) };
+            let Some(mut body) = self.applier.writer.read(resource, key).await? else {
+                return Err(NodeError::conflict("what it is made from has gone"));
+            };
+            body["kind"] = json!(resource.kind);
+            self.bodies.lock().insert(index, body.clone());
+            Ok(Some(body))
+        }
+        .boxed()
+    }
+
+    fn offer_body(&self, place: &Place, body: Value) {
+        self.bodies.lock().insert(place.index, body);
+    }
+
+    fn note_generated(&self, resource: &ResourceType, name: &str) {
+        let entry = generated_entry(&resource.kind, name);
+        let mut generated = self.generated.lock();
+        if !generated.contains(&entry) {
+            generated.push(entry);
+            generated.sort();
+        }
+    }
+
+    fn note_due(&self, due: Timestamp) {
+        let mut first = self.due.lock();
+        *first = Some(first.map_or(due, |sooner| sooner.min(due)));
+    }
+
+    fn unfinished_for(&self, place: &Place) -> Duration {
+        self.applier.history.unfinished_for(&self.owner.key, self.owner.uid, &place.id)
+    }
+
+    fn finished(&self, place: &Place) {
+        self.applier.history.finished(&self.owner.key, self.owner.uid, &place.id);
+    }
+
+    fn pod_problem(&self, resource: &ResourceType, key: &ObjectKey) -> Option<String> {
+        pods::problem(self.applier.pods.as_ref()?, resource, key)
+    }
+}

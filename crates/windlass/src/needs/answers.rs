@@ -1,0 +1,19 @@
+//! Whoever answers the requests of a plan.
+
+use super::ask::{Answer, Ask};
+use super::labelled::{AnyObjects, ListAsk};
+use crate::live::Known;
+
+/// Answers the requests of a plan.
+pub(crate) trait Answers: Send + Sync {
+    /// Answers at once, from what is known now.
+    fn answer(&self, ask: &Ask) -> Answer;
+
+    /// All objects of a kind that carry a label with a value.
+    fn list(&self, ask: &ListAsk) -> Known<AnyObjects>;
+
+    /// Whether objects are assumed to exist, without values: in a preview.
+    fn is_assumed(&self) -> bool {
+        false
+    }
+}
