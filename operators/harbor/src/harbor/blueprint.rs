@@ -20,7 +20,7 @@ use crate::api::{
     ChartMuseum, Core, Exporter, Harbor, JobService, NotaryServer, NotarySigner, Portal, Registry,
     RegistryController, Trivy,
 };
-use crate::catalogue::Component as Part;
+use crate::catalogue::Component;
 use crate::settings::HarborSettings;
 use crate::takeover;
 
@@ -99,16 +99,16 @@ impl Blueprint for HarborBlueprint {
                 .add(wiring.registry_controller())
                 // It is ready when the registry is, in whose pods it runs; and the registry needs it to be there.
                 .ready_when(|_| Readiness::Ready)
-                .after(of(Part::RegistryController))
+                .after(of(Component::RegistryController))
                 .after([&secrets.core, &secrets.job_service])
                 .after(before);
             let needs = [&secrets.registry_users, &secrets.registry_http, &controller];
-            component(plan.add(wiring.registry())).after(needs).after(of(Part::Registry)).after(before)
+            component(plan.add(wiring.registry())).after(needs).after(of(Component::Registry)).after(before)
         };
         let core = |plan: &mut Plan, before: Option<&Planned>| {
             component(plan.add(wiring.core()))
                 .after(secrets.of_core())
-                .after(of(Part::Core))
+                .after(of(Component::Core))
                 .after(certificates.public.as_ref())
                 .after(before)
         };
@@ -125,24 +125,24 @@ impl Blueprint for HarborBlueprint {
 
         component(plan.add(wiring.job_service()))
             .after([&core, &registry, &secrets.core, &secrets.job_service, &secrets.registry_users])
-            .after(of(Part::JobService));
+            .after(of(Component::JobService));
         let portal = component(plan.add(wiring.portal()))
-            .after(of(Part::Portal))
+            .after(of(Component::Portal))
             .after(migrated)
             .when(common.portal.is_some());
         component(plan.add(wiring.chart_museum()))
             .after([&secrets.core])
-            .after(of(Part::ChartMuseum))
+            .after(of(Component::ChartMuseum))
             .after(migrated)
             .when(common.chartmuseum.is_some());
         component(plan.add(wiring.exporter()))
             .after([&core, &secrets.encryption_key])
-            .after(of(Part::Exporter))
+            .after(of(Component::Exporter))
             .when(common.exporter.is_some());
         let token = wiring.github_token().map(|secret| plan.add(secret));
         component(plan.add(wiring.trivy()))
             .after([&core])
-            .after(of(Part::Trivy))
+            .after(of(Component::Trivy))
             .after(certificates.public.as_ref())
             .after(token.as_ref())
             .when(common.trivy.is_some());
@@ -191,7 +191,7 @@ impl HarborBlueprint {
         let signing = Authority::plan(names, &name, own, self.settings.notary_signer, plan)
             .instead_of(&name, issuers.map(|issuer| names.with(issuer)));
         let asking = signing.issuing(self.settings.notary_server);
-        let (signer, server) = (names.hosts(Part::NotarySigner), names.hosts(Part::NotaryServer));
+        let (signer, server) = (names.hosts(Component::NotarySigner), names.hosts(Component::NotaryServer));
         let certificate = |authority: &Authority, name: String, hosts, plan: &mut Plan| {
             authority
                 .certificate(names, &name, hosts, plan)
@@ -203,7 +203,7 @@ impl HarborBlueprint {
         Some(
             component(plan.add(wiring.notary_server()))
                 .after([&signer, &server, &secrets.token])
-                .after(certificates.of(Part::NotaryServer))
+                .after(certificates.of(Component::NotaryServer))
                 .after(migrated),
         )
     }

@@ -3,7 +3,7 @@
 use windlass::{Plan, Planned, Predecessor};
 
 use crate::api::notary::KeyAlgorithm;
-use crate::catalogue::Component as Part;
+use crate::catalogue::Component;
 use crate::settings::{CertificateSettings, HarborSettings};
 
 use super::certmanager::Certificate;
@@ -13,7 +13,7 @@ use super::tls::Authority;
 
 /// The certificates of a Harbor's parts.
 pub(super) struct Certificates {
-    parts: Vec<(Part, Planned)>,
+    parts: Vec<(Component, Planned)>,
     /// The one that users see, where it is ours.
     pub(super) public: Option<Planned>,
     /// The one of Notary's Ingress, where it is ours.
@@ -36,15 +36,15 @@ impl Certificates {
             let authority = authority("internal-tls-authority", plan)
                 .instead_of(&names.with("internal-authority"), issuers);
             let wanted = [
-                (Part::Registry, true),
-                (Part::RegistryController, true),
-                (Part::Core, true),
-                (Part::JobService, true),
-                (Part::Portal, common.portal.is_some()),
-                (Part::ChartMuseum, common.chartmuseum.is_some()),
-                (Part::Exporter, common.exporter.is_some()),
-                (Part::Trivy, common.trivy.is_some()),
-                (Part::NotaryServer, common.notary.is_some()),
+                (Component::Registry, true),
+                (Component::RegistryController, true),
+                (Component::Core, true),
+                (Component::JobService, true),
+                (Component::Portal, common.portal.is_some()),
+                (Component::ChartMuseum, common.chartmuseum.is_some()),
+                (Component::Exporter, common.exporter.is_some()),
+                (Component::Trivy, common.trivy.is_some()),
+                (Component::NotaryServer, common.notary.is_some()),
             ];
             for (part, _) in wanted.into_iter().filter(|(_, wanted)| *wanted) {
                 let name = names.certificate(part);
@@ -67,7 +67,7 @@ impl Certificates {
     }
 
     /// The one of a part, where there is TLS between them.
-    pub(super) fn of(&self, part: Part) -> Option<&Planned> {
+    pub(super) fn of(&self, part: Component) -> Option<&Planned> {
         self.parts.iter().find(|(of, _)| *of == part).map(|(_, planned)| planned)
     }
 }

@@ -14,9 +14,8 @@ use windlass_pki::{LeafRecipe, PrivateKey};
 use crate::api::harbor_components::IssuerRef;
 use crate::config::token_key;
 
-use super::certmanager::{Certificate, CertificateSpec, IssuerReference, PrivateKey};
-use super::names::metadata;
-use super::names::{Names, common_name};
+use super::certmanager::{self, Certificate, CertificateSpec, IssuerReference};
+use super::names::{Names, common_name, metadata};
 use super::pki;
 
 /// The end of the name of its Secret.
@@ -52,7 +51,11 @@ fn certificate(names: &Names, issuer: &IssuerRef) -> Certificate {
             secret_name: name,
             duration: "2160h0m0s".to_owned(),
             usages: vec!["signing".to_owned()],
-            private_key: PrivateKey { algorithm: "RSA".into(), encoding: "PKCS1".into(), size: 4096 },
+            private_key: certmanager::PrivateKey {
+                algorithm: "RSA".into(),
+                encoding: "PKCS1".into(),
+                size: 4096,
+            },
             issuer_ref: IssuerReference {
                 group: issuer.group().to_owned(),
                 kind: issuer.kind().to_owned(),
