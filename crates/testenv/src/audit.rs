@@ -10,13 +10,22 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
 
-/// A place in the audit log.
+/// A moment in the audit log.
+///
+/// The effect of a request can be seen before its line is in the log: the line is written with the answer. A request that the
+/// server received before the mark therefore does not count as one since the mark, wherever its line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mark(u64);
+pub struct Mark {
+    /// The length of the log.
+    place: u64,
+    /// Microseconds since 1970, as precise as the log is.
+    time: i64,
+}
 
 /// The audit log of one control plane.
 #[derive(Debug, Clone)]
@@ -62,24 +71,25 @@ impl AuditLog {
 
     /// The place where the log ends now.
     pub fn mark(&self) -> Result<Mark> {
+        let time = Timestamp::now().as_microsecond();
         let meta = std::fs::metadata(&self.path).map_err(Error::file(&self.path))?;
-        Ok(Mark(meta.len()))
+        Ok(Mark { place: meta.len(), time })
     }
 
     /// The requests since `from`.
     pub fn since(&self, from: Mark) -> Result<Requests> {
-        self.between(from, Mark(u64::MAX))
+        self.between(from, Mark { place: u64::MAX, time: i64::MAX })
     }
 
     /// The requests between two marks.
     pub fn between(&self, from: Mark, to: Mark) -> Result<Requests> {
         let mut file = File::open(&self.path).map_err(Error::file(&self.path))?;
-        file.seek(SeekFrom::Start(from.0)).map_err(Error::file(&self.path))?;
+        file.seek(SeekFrom::Start(from.place)).map_err(Error::file(&self.path))?;
         let mut lines = BufReader::new(file);
-        let mut place = from.0;
+        let mut place = from.place;
         let mut line = Vec::new();
-        let mut reader = Reader::default();
-        while place < to.0 {
+        let mut reader = Reader { since: from.time, ..Reader::default() };
+        while place < to.place {
             line.clear();
             let read = lines.read_until(b'\n', &mut line).map_err(Error::file(&self.path))?;
             // A line without its end is still being written: it is of the future.
@@ -96,6 +106,8 @@ impl AuditLog {
 /// Makes requests of log lines; a long-running request has two of them.
 #[derive(Default)]
 struct Reader {
+    /// The earliest time of requests that count.
+    since: i64,
     started: HashSet<String>,
     requests: Vec<Request>,
 }
@@ -119,7 +131,8 @@ impl Reader {
             }
             _ => false,
         };
-        if count {
+        let received = entry.request_received_timestamp.map(Timestamp::as_microsecond);
+        if count && received.is_none_or(|received| received >= self.since) {
             self.requests.push(entry.into());
         }
     }
@@ -143,6 +156,8 @@ struct Entry {
     object_ref: ObjectRef,
     #[serde(default)]
     response_status: ResponseStatus,
+    #[serde(default)]
+    request_received_timestamp: Option<Timestamp>,
 }
 
 #[derive(Deserialize, Default)]
@@ -281,6 +296,10 @@ mod tests {
         ) + "\n"
     }
 
+    fn at(place: u64) -> Mark {
+        Mark { place, time: 0 }
+    }
+
     fn log(lines: &[String]) -> (tempfile::NamedTempFile, AuditLog) {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(lines.concat().as_bytes()).unwrap();
@@ -295,7 +314,7 @@ mod tests {
             line("2", "ResponseComplete", "get", 200),
             line("1", "ResponseComplete", "watch", 200),
         ]);
-        let requests = log.since(Mark(0)).unwrap();
+        let requests = log.since(at(0)).unwrap();
         assert_eq!(requests.verb("watch").count(), 1);
         assert_eq!(requests.verb("get").count(), 1);
     }
@@ -304,13 +323,13 @@ mod tests {
     fn a_watch_opened_before_the_mark_is_not_counted_when_it_ends() {
         let lines = [line("1", "ResponseStarted", "watch", 200), line("1", "ResponseComplete", "watch", 200)];
         let (_file, log) = log(&lines);
-        assert_eq!(log.since(Mark(lines[0].len() as u64)).unwrap().count(), 0);
+        assert_eq!(log.since(at(lines[0].len() as u64)).unwrap().count(), 0);
     }
 
     #[test]
     fn a_refused_watch_counts() {
         let (_file, log) = log(&[line("1", "ResponseComplete", "watch", 403)]);
-        assert_eq!(log.since(Mark(0)).unwrap().code(403).count(), 1);
+        assert_eq!(log.since(at(0)).unwrap().code(403).count(), 1);
     }
 
     #[test]
@@ -327,17 +346,29 @@ mod tests {
     }
 
     #[test]
+    fn a_request_that_was_received_before_the_mark_does_not_count_though_its_line_comes_after() {
+        let received = |verb: &str, time: i64| {
+            let time = Timestamp::from_microsecond(time).unwrap();
+            let stamp = format!(r#""requestReceivedTimestamp":"{time}","verb""#);
+            line("1", "ResponseComplete", verb, 200).replacen(r#""verb""#, &stamp, 1)
+        };
+        let (_file, log) = log(&[received("create", 999_999), received("patch", 1_000_000)]);
+        let counted = log.since(Mark { place: 0, time: 1_000_000 }).unwrap();
+        assert_eq!(counted.iter().map(|request| &*request.verb).collect::<Vec<_>>(), ["patch"]);
+    }
+
+    #[test]
     fn a_line_that_is_still_being_written_is_left_for_later() {
         let whole = line("1", "ResponseComplete", "get", 200);
         let (_file, log) = log(&[whole.clone(), whole[..40].to_owned()]);
-        assert_eq!(log.since(Mark(0)).unwrap().count(), 1);
+        assert_eq!(log.since(at(0)).unwrap().count(), 1);
     }
 
     #[test]
     fn the_table_groups_by_what_was_asked() {
         let (_file, log) =
             log(&[line("1", "ResponseComplete", "get", 200), line("2", "ResponseComplete", "get", 404)]);
-        let table = log.since(Mark(0)).unwrap().to_string();
+        let table = log.since(at(0)).unwrap().to_string();
         assert!(table.starts_with("2 requests\n"), "{table}");
         assert!(table.contains("200  u") && table.contains("404  u"), "{table}");
     }

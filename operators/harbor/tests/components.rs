@@ -391,9 +391,9 @@ async fn a4_an_edited_child_is_healed_and_a_converged_one_is_left_alone() -> Res
     let (name, beside) = (child_name(NAME, "registry"), child_name(NAME, "registryctl"));
 
     let config: ConfigMap = world.get(&name).await?;
-    world.meddle::<ConfigMap>(&name, json!({"data": {"config.yml": "broken"}})).await?;
+    world.change::<ConfigMap>(&name, json!({"data": {"config.yml": "broken"}})).await?;
     world.see::<ConfigMap>(&name, "healed", |next| next.data == config.data).await?;
-    world.meddle::<Deployment>(&name, json!({"spec": {"replicas": 5}})).await?;
+    world.change::<Deployment>(&name, json!({"spec": {"replicas": 5}})).await?;
     world
         .see::<Deployment>(&name, "one replica", |next| next.spec.as_ref().unwrap().replicas == Some(1))
         .await?;

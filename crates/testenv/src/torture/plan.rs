@@ -99,7 +99,7 @@ impl Torture {
                 excluded: ["events", "leases"].map(str::to_owned).into(),
                 rules: None,
                 allowance: None,
-                patience: Duration::from_secs(20),
+                patience: Duration::from_mins(1),
                 calm: Duration::from_millis(300),
                 side_by_side: 4,
                 selection: Selection::All,
@@ -191,7 +191,7 @@ impl Torture {
         self
     }
 
-    /// How long a step may take, from its action to the state that is expected. Default: 20 s. Spent as a whole
+    /// How long a step may take, from its action to the state that is expected. Default: one minute. Spent as a whole
     /// only when something is wrong.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.plan.patience = patience;

@@ -54,7 +54,9 @@ async fn a_pod_that_is_held_back_holds_back_only_what_depends_on_it_and_says_why
     stuck.spec.story = Story::ImagePullError.annotations();
     corner.namespace.api::<Shop>().create(&PostParams::default(), &stuck).await?;
 
-    let (reason, message) = corner.until_said::<Shop>("one", "Ready", "False", "ImagePullBackOff").await?;
+    // Before, the pods may be known to fail while the Deployment does not count them yet.
+    let words = "0 of 2 replicas ready (ImagePullBackOff";
+    let (reason, message) = corner.until_said::<Shop>("one", "Ready", "False", words).await?;
     assert_eq!(reason, "Waiting");
     assert!(
         message.starts_with("waiting for Deployment one-web: 0 of 2 replicas ready (ImagePullBackOff"),

@@ -1,7 +1,6 @@
 //! What is not ours, and what goes wrong.
 
 use anyhow::Result;
-use example_support::Running;
 use kube::api::DeleteParams;
 use serde_json::json;
 use windlass_operator::Settings;
@@ -145,11 +144,11 @@ async fn f18_what_the_server_refuses_is_tried_again() -> Result<()> {
 #[tokio::test]
 async fn f19_a_stop_is_obeyed_while_the_caches_cannot_sync() -> Result<()> {
     let nowhere = kube::Config::new("http://127.0.0.1:9".parse()?);
-    let operator = Running::start(&foo::operator(), nowhere, &Settings::default())?;
+    let operator = example_support::start(&foo::operator(), nowhere, &Settings::default())?;
     eventually("the operator to say what it waits for", || async {
         let report = operator.report();
         if report.contains("foos.samplecontroller.k8s.io") { Ok(()) } else { Err(report) }
     })
     .await?;
-    operator.stop().await
+    Ok(operator.stop().await?)
 }

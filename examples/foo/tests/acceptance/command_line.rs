@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use anyhow::Result;
-use example_support::Program;
 use serde_json::json;
+use windlass_testenv::world::Program;
 
 fn program(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_foo"));
@@ -95,5 +95,5 @@ fn stale_manifests_end_with_1_and_the_command_that_refreshes_them() -> Result<()
 #[test]
 fn a_cluster_that_is_not_there_is_waited_for_until_a_stop() -> Result<()> {
     let (_directory, kubeconfig) = nowhere()?;
-    Program::start(env!("CARGO_BIN_EXE_foo"), &kubeconfig, &[], &[])?.stop()
+    Ok(Program::start(env!("CARGO_BIN_EXE_foo"), &kubeconfig, &[], &[])?.stop()?)
 }

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use anyhow::Result;
-use example_support::{Program, install, rights};
 use foo::api::{Foo, FooSpec};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -12,6 +11,7 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{Api, PostParams};
 use serde_json::json;
 use windlass_operator::manifests::{Install, Manifests};
+use windlass_testenv::world::{Program, install, rights};
 use windlass_testenv::{Options, TestEnv, eventually, or_not_run};
 
 const HOME: &str = "sample-controller-system";
@@ -66,7 +66,7 @@ async fn the_manifests_apply_and_grant_exactly_what_the_program_needs() -> Resul
     let log = env.requests()?;
     let mark = log.mark()?;
     let program = Program::start(env!("CARGO_BIN_EXE_foo"), &kubeconfig, &args, &[("POD_NAMESPACE", HOME)])?;
-    program.ready("foo").await?;
+    program.controller_ready("foo").await?;
 
     let shop = serde_json::from_value(json!({"metadata": {"name": "shop"}}))?;
     Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &shop).await?;
@@ -94,7 +94,7 @@ async fn the_manifests_apply_and_grant_exactly_what_the_program_needs() -> Resul
     let requests = log.since(mark)?.by_user(&format!("system:serviceaccount:{HOME}:sample-controller"));
     assert!(rights::missing(&requests).is_empty(), "a right is missing: {requests}");
     assert!(requests.resource("leases").verb("patch").count() > 0, "{requests}");
-    let unused = rights::unused(&manifests()?, &requests)?;
+    let unused = rights::unused(&manifests()?.stream(), &requests)?;
     assert!(unused.is_empty(), "{unused:?} is granted and was not used: {requests}");
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! What many Foos cost: requests, counted by the API server, and memory.
 
 use anyhow::Result;
-use example_support::Program;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::api::ListParams;
+use windlass_testenv::world::Program;
 use windlass_testenv::{TestEnv, eventually, or_not_run};
 
 use crate::world::{World, spec};
@@ -22,7 +22,7 @@ async fn many_foos_cost_four_requests_each_and_then_none() -> Result<()> {
 
     let mark = world.mark()?;
     let program = Program::start(PROGRAM, &kubeconfig, &arguments, &[])?;
-    program.ready("foo").await?;
+    program.controller_ready("foo").await?;
     let names: Vec<String> = (0..FOOS).map(|number| format!("foo-{number}")).collect();
     let created = stream::iter(&names).map(|name| world.create(name, spec(name, 1))).buffer_unordered(16);
     created.try_for_each(|_| async { Ok(()) }).await?;
@@ -57,11 +57,11 @@ async fn many_foos_cost_four_requests_each_and_then_none() -> Result<()> {
 
     let mark = world.mark()?;
     let again = Program::start(PROGRAM, &kubeconfig, &arguments, &[])?;
-    again.ready("foo").await?;
+    again.controller_ready("foo").await?;
     again.idle_after(FOOS as u64).await?;
     let requests = world.requests(mark)?;
     println!("the same again, after a restart: {requests}");
     println!("{:.1} MB resident with {FOOS} Foos", again.resident()?);
     assert!(requests.writes().is_empty(), "{requests}");
-    again.stop()
+    Ok(again.stop()?)
 }

@@ -1,35 +1,43 @@
 //! A namespace with a sample controller in it.
 
+use std::ops::Deref;
+
 use anyhow::{Result, ensure};
-use example_support::{Running, rights};
 use foo::api::{Foo, FooSpec};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::ResourceQuota;
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use windlass_operator::Settings;
-use windlass_operator::manifests::{Install, Manifests};
-use windlass_testenv::{Mark, Requests, Rules, TestEnv, TestNamespace, TestUser, eventually};
+use windlass_testenv::world::{Running, rights};
+use windlass_testenv::{TestEnv, eventually};
 
 /// A namespace, and an account that may do in it exactly what the manifests grant.
 pub(crate) struct World {
-    pub(crate) env: TestEnv,
-    pub(crate) namespace: TestNamespace,
-    pub(crate) user: TestUser,
+    world: windlass_testenv::World,
     pub(crate) foos: Api<Foo>,
     pub(crate) deployments: Api<Deployment>,
-    begun: Mark,
+}
+
+impl Deref for World {
+    type Target = windlass_testenv::World;
+
+    fn deref(&self) -> &Self::Target {
+        &self.world
+    }
 }
 
 impl World {
     pub(crate) async fn new(env: TestEnv, hint: &str) -> Result<Self> {
-        env.install_crds(foo::operator().definitions()).await?;
-        let namespace = env.namespace(hint).await?;
-        let user = namespace.client_for("sample-controller", &rights(namespace.name())?).await?;
-        let begun = env.requests()?.mark()?;
-        let (foos, deployments) = (namespace.api(), namespace.api());
-        Ok(Self { env, namespace, user, foos, deployments, begun })
+        let (world, manifests) =
+            example_support::world(&env, hint, "sample-controller", &foo::operator()).await?;
+        let cluster_wide = |object: &Value| object["kind"] == "ClusterRole";
+        ensure!(
+            !rights::file(manifests.files(), "rbac.yaml")?.iter().any(cluster_wide),
+            "nothing that it touches is cluster-wide"
+        );
+        let (foos, deployments) = (world.namespace.api(), world.namespace.api());
+        Ok(Self { world, foos, deployments })
     }
 
     /// Starts the operator, looking at this namespace, and waits until it works.
@@ -39,8 +47,8 @@ impl World {
 
     pub(crate) async fn operator_with(&self, config: kube::Config) -> Result<Running> {
         let settings = Settings::default().in_namespaces([self.namespace.name()]);
-        let running = Running::start(&foo::operator(), config, &settings)?;
-        running.ready("foo").await?;
+        let running = example_support::start(&foo::operator(), config, &settings)?;
+        running.controller_ready("foo").await?;
         Ok(running)
     }
 
@@ -54,7 +62,7 @@ impl World {
 
     /// Somebody else changes a Deployment.
     pub(crate) async fn meddle(&self, name: &str, patch: Value) -> Result<Deployment> {
-        Ok(self.deployments.patch(name, &PatchParams::default(), &Patch::Strategic(patch)).await?)
+        Ok(self.world.meddle(name, patch).await?)
     }
 
     /// A Deployment that nobody of ours made.
@@ -74,26 +82,12 @@ impl World {
         what: &str,
         is: impl Fn(&Deployment) -> bool,
     ) -> Result<Deployment> {
-        let found = eventually(format!("Deployment {name}: {what}"), || async {
-            match self.deployments.get_opt(name).await {
-                Ok(Some(found)) if is(&found) => Ok(found),
-                Ok(found) => Err(format!("{:?}", found.map(|found| found.spec))),
-                Err(error) => Err(error.to_string()),
-            }
-        });
-        Ok(found.await?)
+        Ok(self.see(name, what, is).await?)
     }
 
     /// Waits until there is no such Deployment.
     pub(crate) async fn no_deployment(&self, name: &str) -> Result<()> {
-        let gone = eventually(format!("Deployment {name} to go"), || async {
-            match self.deployments.get_opt(name).await {
-                Ok(None) => Ok(()),
-                Ok(Some(found)) => Err(format!("{:?}", found.metadata)),
-                Err(error) => Err(error.to_string()),
-            }
-        });
-        Ok(gone.await?)
+        Ok(self.gone::<Deployment>(name).await?)
     }
 
     /// Waits until a Foo's status says so.
@@ -117,66 +111,10 @@ impl World {
         Ok(found.await?)
     }
 
-    /// All events about a Foo.
-    pub(crate) async fn events(&self, foo: &str) -> Result<Vec<Event>> {
-        let events = self.namespace.api::<Event>().list(&kube::api::ListParams::default()).await?.items;
-        let about =
-            |event: &Event| event.regarding.as_ref().and_then(|about| about.name.as_deref()) == Some(foo);
-        Ok(events.into_iter().filter(about).collect())
-    }
-
-    /// Nobody can start Pods here, until the guard is lifted: what is available stays at 0.
-    pub(crate) async fn forbid_pods(&self) -> Result<()> {
-        let quotas = self.namespace.api::<ResourceQuota>();
-        let none =
-            serde_json::from_value(json!({"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}))?;
-        quotas.create(&PostParams::default(), &none).await?;
-        let seen = eventually("the quota to be in force", || async {
-            let quota = quotas.get("none").await.map_err(|error| error.to_string())?;
-            let status = quota.status.and_then(|status| status.used);
-            status.map(drop).ok_or("it has no status yet".to_owned())
-        });
-        Ok(seen.await?)
-    }
-
-    pub(crate) async fn allow_pods(&self) -> Result<()> {
-        self.namespace.api::<ResourceQuota>().delete("none", &DeleteParams::default()).await?;
-        Ok(())
-    }
-
-    /// What the operator has asked for since the mark.
-    pub(crate) fn requests(&self, since: Mark) -> Result<Requests> {
-        Ok(self.env.requests()?.since(since)?.by_user(self.user.name()))
-    }
-
-    /// Before the operator did anything.
-    pub(crate) fn begun(&self) -> Mark {
-        self.begun
-    }
-
-    pub(crate) fn mark(&self) -> Result<Mark> {
-        Ok(self.env.requests()?.mark()?)
-    }
-
     /// The end of a test: the operator stops in order, and was never refused anything.
     pub(crate) async fn end(self, running: Running) -> Result<()> {
-        running.stop().await?;
-        let refused = rights::missing(&self.requests(self.begun)?);
-        ensure!(refused.is_empty(), "the operator lacks a right: {refused}");
-        Ok(())
+        Ok(self.world.end(running).await?)
     }
-}
-
-/// What the manifests of an installation in this namespace grant.
-fn rights(namespace: &str) -> Result<Rules> {
-    let operator = foo::operator();
-    let manifests = Manifests::of(&operator, &Install::of(&operator).namespace(namespace).namespaced())?;
-    let cluster_wide = |object: &Value| object["kind"] == "ClusterRole";
-    ensure!(
-        !rights::file(&manifests, "rbac.yaml")?.iter().any(cluster_wide),
-        "nothing that it touches is cluster-wide"
-    );
-    rights::granted(&manifests)
 }
 
 pub(crate) fn spec(deployment: &str, replicas: impl Into<Option<i32>>) -> FooSpec {

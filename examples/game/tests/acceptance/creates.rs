@@ -9,12 +9,13 @@ use k8s_openapi::api::networking::v1::Ingress;
 use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use windlass_testenv::world::Namespaced;
 use windlass_testenv::{TestEnv, or_not_run};
 
-use crate::world::{Kind, World, counts, phase, ready, replicas, spec};
+use crate::world::{World, counts, phase, ready, replicas, spec};
 
 /// Everything that a Game makes has its label, and is its own.
-fn belongs<K: Kind>(object: &K, game: &Game) {
+fn belongs<K: Namespaced>(object: &K, game: &Game) {
     assert_eq!(object.labels().get(LABEL), game.metadata.name.as_ref());
     let [owner] = object.owner_references() else { panic!("{:?}", object.meta()) };
     assert_eq!((&owner.kind[..], Some(&owner.uid)), ("Game", game.metadata.uid.as_ref()));

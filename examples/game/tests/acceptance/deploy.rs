@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use example_support::{Program, install, rights};
 use game::api::{Game, Phase};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
@@ -18,9 +17,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use windlass_operator::manifests::{Install, Manifests};
+use windlass_testenv::world::{Namespaced, Program, install, rights};
 use windlass_testenv::{Options, TestEnv, eventually, or_not_run};
 
-use crate::world::{Kind, foreign_deployment, foreign_ingress, foreign_service, phase};
+use crate::world::{foreign_deployment, foreign_ingress, foreign_service, phase};
 
 const HOME: &str = "mygame-system";
 
@@ -68,7 +68,7 @@ async fn the_manifests_apply_and_grant_exactly_what_the_program_needs() -> Resul
     let log = env.requests()?;
     let mark = log.mark()?;
     let program = Program::start(env!("CARGO_BIN_EXE_game"), &kubeconfig, &args, &[("POD_NAMESPACE", HOME)])?;
-    program.ready("mygame").await?;
+    program.controller_ready("mygame").await?;
     let webhooks = program.fact("webhooks")?;
     redirect::<MutatingWebhookConfiguration>(&client, webhooks, "mutate").await?;
     redirect::<ValidatingWebhookConfiguration>(&client, webhooks, "validate").await?;
@@ -107,7 +107,7 @@ async fn the_manifests_apply_and_grant_exactly_what_the_program_needs() -> Resul
 
     let requests = log.since(mark)?.by_user(&format!("system:serviceaccount:{HOME}:mygame"));
     assert!(rights::missing(&requests).is_empty(), "a right is missing: {requests}");
-    let unused = rights::unused(&manifests()?, &requests)?;
+    let unused = rights::unused(&manifests()?.stream(), &requests)?;
     assert!(unused.is_empty(), "{unused:?} is granted and was not used: {requests}");
     Ok(())
 }
@@ -141,7 +141,7 @@ where
 }
 
 /// Puts an object there that belongs to a Game and is in no plan, and waits until it is pruned.
-async fn leave_behind<K: Kind>(
+async fn leave_behind<K: Namespaced>(
     client: &kube::Client,
     mut object: Value,
     labels: &Value,

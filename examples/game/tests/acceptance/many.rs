@@ -1,10 +1,10 @@
 //! What many Games cost: requests, counted by the API server, and memory.
 
 use anyhow::Result;
-use example_support::Program;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use game::api::Phase;
 use kube::api::ListParams;
+use windlass_testenv::world::Program;
 use windlass_testenv::{TestEnv, or_not_run, within};
 
 use crate::world::{World, phase, spec};
@@ -24,7 +24,7 @@ async fn many_games_cost_five_requests_each_and_then_none() -> Result<()> {
 
     let mark = world.mark()?;
     let program = Program::start(PROGRAM, &kubeconfig, &arguments, &[])?;
-    program.ready("mygame").await?;
+    program.controller_ready("mygame").await?;
     let names: Vec<String> = (0..GAMES).map(|number| format!("game-{number}")).collect();
     let created = stream::iter(&names).map(|name| world.create(name, spec(1))).buffer_unordered(16);
     created.try_for_each(|_| async { Ok(()) }).await?;
@@ -46,11 +46,11 @@ async fn many_games_cost_five_requests_each_and_then_none() -> Result<()> {
 
     let mark = world.mark()?;
     let again = Program::start(PROGRAM, &kubeconfig, &arguments, &[])?;
-    again.ready("mygame").await?;
+    again.controller_ready("mygame").await?;
     again.idle_after(GAMES as u64).await?;
     let requests = world.requests(mark)?;
     println!("the same again, after a restart: {requests}");
     println!("{:.1} MB resident with {GAMES} Games", again.resident()?);
     assert!(requests.writes().is_empty(), "{requests}");
-    again.stop()
+    Ok(again.stop()?)
 }

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
-use example_support::{Running, rights};
 use game::api::{Game, GameSpec, Phase};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
@@ -15,6 +14,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::{Value, json};
 use windlass_operator::Settings;
+use windlass_testenv::world::{Running, rights};
 use windlass_testenv::{TestEnv, eventually, or_not_run};
 
 use crate::world::{World, spec};
@@ -26,10 +26,11 @@ async fn operator(world: &World) -> Result<Running> {
         webhook_names: ["127.0.0.1".to_owned()].into(),
         ..world.settings()
     };
-    let running = Running::start(&game::operator(), world.user.config(), &settings)?;
-    let address = running.webhooks().context("no webhooks")?;
+    let (running, webhooks) =
+        example_support::start_with_webhooks(&game::operator(), world.user.config(), &settings)?;
+    let address = webhooks.context("no webhooks")?;
     let client = world.env.client();
-    for mut object in rights::file(&world.manifests, "webhooks.yaml")? {
+    for mut object in rights::file(world.manifests.files(), "webhooks.yaml")? {
         for hook in object.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
             let path = hook["clientConfig"]["service"]["path"].as_str().context("no path")?;
             hook["clientConfig"] = json!({"url": format!("https://{address}{path}")});
@@ -46,7 +47,7 @@ async fn operator(world: &World) -> Result<Running> {
             _ => {}
         }
     }
-    running.ready("mygame").await?;
+    running.controller_ready("mygame").await?;
     // The API server learns of a configuration, and of the authority that the operator puts into it, by a watch of its own.
     eventually("the API server to ask both webhooks", || async {
         let filled = dry(world, json!({"generateName": "try-"}), json!({}))
@@ -149,7 +150,7 @@ fn h7_the_webhooks_have_their_old_names_paths_and_policies() -> Result<()> {
         &operator,
         &windlass_operator::manifests::Install::of(&operator),
     )?;
-    let objects = rights::file(&manifests, "webhooks.yaml")?;
+    let objects = rights::file(manifests.files(), "webhooks.yaml")?;
     for (kind, name, verb) in [
         ("MutatingWebhookConfiguration", "mgame.kb.io", "mutate"),
         ("ValidatingWebhookConfiguration", "vgame.kb.io", "validate"),

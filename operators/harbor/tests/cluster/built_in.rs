@@ -6,10 +6,11 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret, Service};
 use kube::ResourceExt as _;
 use serde_json::json;
+use windlass_testenv::world::Written;
 use windlass_testenv::{Requests, Story, TestEnv, or_not_run};
 
 use crate::sample::{built_in, for_each, healthy, operator, print, said, word};
-use crate::world::{World, Written, settled};
+use crate::world::World;
 
 const CLAIMS: [&str; 3] = ["sample-database", "sample-redis", "sample-registry"];
 const PASSWORDS: [&str; 2] = ["sample-database-password", "sample-redis"];
@@ -26,7 +27,7 @@ fn came_in_order(asked: &Requests) -> Result<()> {
         written.before(&format!("services {server}"), harbor)?;
     }
     written.before("persistentvolumeclaims sample-registry", harbor)?;
-    written.before(harbor, "cores sample-harbor-harbor")
+    Ok(written.before(harbor, "cores sample-harbor-harbor")?)
 }
 
 #[tokio::test]
@@ -34,14 +35,14 @@ async fn deletion_keeps_volumes_and_passwords_and_the_next_of_that_name_finds_th
     let env = or_not_run!(TestEnv::shared().await);
     let world = World::new(env, "built-in").await?;
     let running = operator(&world).await?;
-    settled(&running).await?;
+    running.settled().await?;
     let begun = world.mark()?;
     world.put::<HarborCluster>(built_in()).await?;
     let cluster = healthy(&world).await?;
     for condition in ["CacheReady", "DatabaseReady", "StorageReady", "ServiceReady"] {
         assert_eq!(said(&cluster, condition).0, "True", "{condition}");
     }
-    settled(&running).await?;
+    running.settled().await?;
     let asked = for_each(&world.requests(begun)?);
     print("built in", &asked);
     came_in_order(&asked)?;
@@ -61,7 +62,7 @@ async fn deletion_keeps_volumes_and_passwords_and_the_next_of_that_name_finds_th
 
     // Converged: nothing is written.
     let quiet = world.mark()?;
-    let reconciles = settled(&running).await?;
+    let reconciles = running.settled().await?;
     world.change::<HarborCluster>("sample", json!({"metadata": {"annotations": {"look": "again"}}})).await?;
     running.idle_after(reconciles + 1).await?;
     let writes = world.requests(quiet)?.writes();

@@ -15,7 +15,7 @@ use windlass_testenv::{Options, TestEnv, or_not_run};
 
 use crate::others::{definitions, play_minio, play_postgres, play_redis, say};
 use crate::sample::{delegated, for_each, healthy, operator, print, said, word};
-use crate::world::{World, settled};
+use crate::world::World;
 
 /// The most requests that a HarborCluster with all there is may cost until it is healthy, events apart.
 const BUDGET: usize = 150;
@@ -62,7 +62,7 @@ async fn a_full_stack_is_healthy_on_real_health_within_its_budget_and_then_costs
     env.install_crds(&definitions()).await?;
     let world = World::new(env, "full").await?;
     let running = operator(&world).await?;
-    settled(&running).await?;
+    running.settled().await?;
     let begun = world.mark()?;
     let mut full = delegated();
     for part in ["exporter", "chartmuseum", "notary"] {
@@ -81,7 +81,7 @@ async fn a_full_stack_is_healthy_on_real_health_within_its_budget_and_then_costs
     for condition in ["CacheReady", "DatabaseReady", "StorageReady", "ServiceReady"] {
         assert_eq!(said(&cluster, condition).0, "True", "{condition}");
     }
-    settled(&running).await?;
+    running.settled().await?;
     let asked = for_each(&world.requests(begun)?);
     print("the full stack", &asked);
     let others = asked.filter(|request| request.subresource != "status").count();
@@ -108,7 +108,7 @@ async fn a_full_stack_is_healthy_on_real_health_within_its_budget_and_then_costs
     assert_eq!(jobs.items.len(), 1);
 
     let quiet = world.mark()?;
-    let reconciles = settled(&running).await?;
+    let reconciles = running.settled().await?;
     tokio::time::sleep(WINDOW).await;
     let asked = world.requests(quiet)?.filter(|request| request.verb != "watch");
     assert!(asked.is_empty(), "in {WINDOW:?} of rest: {asked}");
@@ -121,7 +121,7 @@ async fn a_full_stack_is_healthy_on_real_health_within_its_budget_and_then_costs
     let restart = world.mark()?;
     let running = operator(&world).await?;
     running.idle_after(12).await?; // the cluster, its Harbor and ten components
-    settled(&running).await?;
+    running.settled().await?;
     let asked = for_each(&world.requests(restart)?);
     let others = asked.filter(|request| !matches!(&*request.verb, "list" | "watch"));
     assert!(others.is_empty(), "after a restart: {others}");

@@ -8,14 +8,14 @@ use serde_json::json;
 use windlass_testenv::{Story, TestEnv, or_not_run};
 
 use crate::sample::{external, for_each, healthy, operator, print, said, word};
-use crate::world::{World, settled};
+use crate::world::World;
 
 #[tokio::test]
 async fn a_cluster_becomes_healthy_and_then_costs_nothing_also_after_a_restart() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let world = World::new(env, "external").await?;
     let running = operator(&world).await?;
-    settled(&running).await?;
+    running.settled().await?;
     let begun = world.mark()?;
     world.put::<HarborCluster>(external()).await?;
     let cluster = healthy(&world).await?;
@@ -35,11 +35,11 @@ async fn a_cluster_becomes_healthy_and_then_costs_nothing_also_after_a_restart()
     assert_eq!(harbor.owner_references()[0].kind, "HarborCluster");
     assert_eq!(harbor.spec.redis.unwrap().host, "redis");
     world.get::<Pod>(&pod_of(&world, "core").await?).await?;
-    settled(&running).await?;
+    running.settled().await?;
     print("external", &for_each(&world.requests(begun)?));
 
     let quiet = world.mark()?;
-    let reconciles = settled(&running).await?;
+    let reconciles = running.settled().await?;
     world.change::<HarborCluster>("sample", json!({"metadata": {"annotations": {"look": "again"}}})).await?;
     running.idle_after(reconciles + 1).await?;
     let writes = world.requests(quiet)?.writes();
@@ -49,7 +49,7 @@ async fn a_cluster_becomes_healthy_and_then_costs_nothing_also_after_a_restart()
     let restart = world.mark()?;
     let running = operator(&world).await?;
     running.idle_after(7).await?; // the cluster, its Harbor and five components
-    settled(&running).await?;
+    running.settled().await?;
     let asked = for_each(&world.requests(restart)?);
     let others = asked.filter(|request| !matches!(&*request.verb, "list" | "watch"));
     assert!(others.is_empty(), "after a restart: {others}");

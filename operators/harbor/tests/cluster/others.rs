@@ -8,8 +8,9 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use windlass_testenv::world::Namespaced;
 
-use crate::world::{Kind, World};
+use crate::world::World;
 
 fn definition(
     group: &str,
@@ -97,7 +98,7 @@ pub(crate) async fn play_cert_manager(world: &World, name: &str, issuer: &str) -
 }
 
 /// Says something of an object, as its operator does.
-pub(crate) async fn say<K: Kind>(world: &World, name: &str, status: Value) -> Result<()> {
+pub(crate) async fn say<K: Namespaced>(world: &World, name: &str, status: Value) -> Result<()> {
     let patch = json!({"status": status});
     world.namespace.api::<K>().patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
     Ok(())

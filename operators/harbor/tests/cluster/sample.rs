@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use example_support::Running;
 use harbor_operator::api::HarborCluster;
 use serde_json::{Value, json};
 use windlass_testenv::Requests;
+use windlass_testenv::world::Running;
 
 use crate::world::World;
 
@@ -56,19 +56,17 @@ pub(crate) fn delegated() -> Value {
 /// Starts the operator, and waits until it works for HarborClusters too.
 pub(crate) async fn operator(world: &World) -> Result<Running> {
     let running = world.operator().await?;
-    running.ready("harborcluster.goharbor.io").await?;
+    running.controller_ready("harborcluster.goharbor.io").await?;
     Ok(running)
 }
 
 /// Waits until the HarborCluster is healthy, with its present spec.
 pub(crate) async fn healthy(world: &World) -> Result<HarborCluster> {
-    world
-        .see("sample", "healthy", |cluster: &HarborCluster| {
-            let status = json!(cluster.status);
-            status["status"] == "healthy"
-                && status["observedGeneration"] == json!(cluster.metadata.generation)
-        })
-        .await
+    let seen = world.see("sample", "healthy", |cluster: &HarborCluster| {
+        let status = json!(cluster.status);
+        status["status"] == "healthy" && status["observedGeneration"] == json!(cluster.metadata.generation)
+    });
+    Ok(seen.await?)
 }
 
 /// What the status says of a condition: its truth and its message.

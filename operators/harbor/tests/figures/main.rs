@@ -15,13 +15,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use example_support::Program;
 use harbor_operator::api::Harbor;
 use harbor_operator::harbor::certmanager::Certificate;
 use k8s_openapi::api::core::v1::Secret;
 use kube::CustomResourceExt as _;
 use kube::api::ListParams;
 use serde_json::json;
+use windlass_testenv::world::Program;
 use windlass_testenv::{Options, Requests, TestEnv, or_not_run, within};
 use world::{World, harbor, said};
 
@@ -99,7 +99,7 @@ impl Figures {
         let args = ["-n", home, "--webhook-bind-address=0"];
         let program = Program::start(&binary(), &self.kubeconfig, &args, &[("POD_NAMESPACE", home)])?;
         for part in ["harbor", "core", "registry", "registryctl", "jobservice", "portal"] {
-            program.ready(&format!("{part}.goharbor.io")).await?;
+            program.controller_ready(&format!("{part}.goharbor.io")).await?;
         }
         Ok(program)
     }
@@ -196,5 +196,5 @@ async fn harbors_cost_what_they_may_and_nothing_after_a_restart() -> Result<()> 
     let others =
         asked.filter(|request| !matches!(&*request.verb, "list" | "watch") && !request.resource.is_empty());
     assert!(others.is_empty(), "after a restart: {others}");
-    program.stop()
+    Ok(program.stop()?)
 }

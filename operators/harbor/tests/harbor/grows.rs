@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use example_support::Running;
 use harbor_operator::api::{
     ChartMuseum, Core, Exporter, Harbor, JobService, NotaryServer, NotarySigner, Portal, Registry,
     RegistryController, Trivy,
@@ -16,9 +15,10 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::ResourceExt as _;
 use kube::api::ListParams;
 use serde_json::{Value, json};
+use windlass_testenv::world::{Namespaced, Running};
 use windlass_testenv::{TestEnv, eventually, or_not_run};
 
-use crate::world::{Kind, World, harbor, settled};
+use crate::world::{World, harbor};
 
 /// What is scaled: two that every Harbor here has, and one of those that were added.
 const SCALED: [&str; 3] = ["core", "portal", "trivy"];
@@ -26,7 +26,7 @@ const SCALED: [&str; 3] = ["core", "portal", "trivy"];
 /// The objects of a Harbor by kind and name, each with its uid, and with the number of its spec where it has one.
 type Standing = BTreeMap<String, (Option<String>, Option<i64>)>;
 
-async fn add<K: Kind>(world: &World, all: &mut Standing) -> Result<()> {
+async fn add<K: Namespaced>(world: &World, all: &mut Standing) -> Result<()> {
     for object in world.namespace.api::<K>().list(&ListParams::default()).await?.items {
         let name = object.name_any();
         // Beside what users have, and what every namespace has.
@@ -171,7 +171,7 @@ impl Growing<'_> {
             if differ.is_empty() { Ok(()) } else { Err(format!("too many or too few: {differ:?}")) }
         })
         .await?;
-        settled(self.operator).await?;
+        self.operator.settled().await?;
         let before = std::mem::replace(&mut self.standing, standing(world).await?);
         assert_eq!(self.ids(), *wanted, "and so it stays");
         let mut changed = Vec::new();
@@ -234,7 +234,7 @@ impl Growing<'_> {
     }
 
     async fn deployment(&self, part: &str) -> Result<Deployment> {
-        self.world.get(&format!("sample-harbor-{part}")).await
+        Ok(self.world.get(&format!("sample-harbor-{part}")).await?)
     }
 
     /// Wants Core's environment to say whether something is there, and where as long as it is.
@@ -264,7 +264,7 @@ async fn what_comes_with_a_component_goes_with_it_and_nobody_else_notices() -> R
     small["spec"]["version"] = json!("2.6.2");
     world.put::<Harbor>(small).await?;
     world.ready().await?;
-    settled(&operator).await?;
+    operator.settled().await?;
     let first = standing(&world).await?;
     let mut harbor = Growing { world: &world, operator: &operator, standing: first.clone() };
 

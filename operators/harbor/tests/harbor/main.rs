@@ -20,8 +20,9 @@ use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
 use kube::ResourceExt as _;
 use kube::api::ListParams;
 use serde_json::json;
+use windlass_testenv::world::Written;
 use windlass_testenv::{Requests, Story, TestEnv, or_not_run};
-use world::{World, Written, harbor, said, settled};
+use world::{World, harbor, said};
 
 /// The most requests that a Harbor may cost until it is ready, events apart.
 const BUDGET: usize = 70;
@@ -91,7 +92,7 @@ async fn a_harbor_becomes_ready_in_order_within_its_budget_and_then_costs_nothin
     let env = or_not_run!(TestEnv::shared().await);
     let world = World::new(env, "minimal").await?;
     let operator = world.operator().await?;
-    settled(&operator).await?;
+    operator.settled().await?;
     let begun = world.mark()?;
     world.put::<Harbor>(harbor()).await?;
     let ready = world.ready().await?;
@@ -103,7 +104,7 @@ async fn a_harbor_becomes_ready_in_order_within_its_budget_and_then_costs_nothin
     // Nobody is there under the name of its database: that is said, and holds nothing up.
     let (clean, why) = said(&ready, "SchemaClean");
     assert!(clean == "Unknown" && why.contains("core on db:5432"), "{clean}: {why}");
-    settled(&operator).await?;
+    operator.settled().await?;
 
     let asked = world.requests(begun)?;
     // What the first Harbor of an installation costs once for all of them: keys of digests, and a look for each kind that is missing.
@@ -131,7 +132,7 @@ async fn a_harbor_becomes_ready_in_order_within_its_budget_and_then_costs_nothin
     came_in_order(&asked)?;
 
     let quiet = world.mark()?;
-    let reconciles = settled(&operator).await?;
+    let reconciles = operator.settled().await?;
     world.change::<Harbor>("sample", json!({"metadata": {"annotations": {"look": "again"}}})).await?;
     operator.idle_after(reconciles + 1).await?;
     let writes = world.requests(quiet)?.writes();
@@ -141,7 +142,7 @@ async fn a_harbor_becomes_ready_in_order_within_its_budget_and_then_costs_nothin
     let restart = world.mark()?;
     let operator = world.operator().await?;
     operator.idle_after(6).await?; // the Harbor and its five components
-    settled(&operator).await?;
+    operator.settled().await?;
     let asked = world.requests(restart)?;
     println!("after a restart: {asked}");
     let others = asked.filter(|request| !matches!(&*request.verb, "list" | "watch"));

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use windlass_testenv::{TestEnv, or_not_run};
 
 use crate::kit::postgres::{PostgresServer, ask};
-use crate::world::{World, harbor, said, settled};
+use crate::world::{World, harbor, said};
 
 /// A PostgreSQL with the database of a Core.
 struct Database {
@@ -72,14 +72,14 @@ async fn an_upgrade_reads_the_schema_stops_at_a_dirty_one_and_goes_on_when_it_is
     assert_eq!(status(&core)["version"], "2.14.4");
 
     // Whoever stands still is left alone, also after a restart.
-    let (visits, reconciles) = (database.visits()?, settled(&operator).await?);
+    let (visits, reconciles) = (database.visits()?, operator.settled().await?);
     assert!(visits > 0, "it was read");
     world.change::<Core>("sample-harbor", json!({"metadata": {"annotations": {"look": "again"}}})).await?;
     operator.idle_after(reconciles + 1).await?;
     operator.stop().await?;
     let operator = world.operator().await?;
     operator.idle_after(6).await?;
-    settled(&operator).await?;
+    operator.settled().await?;
     assert_eq!(database.visits()?, visits);
     let core: Core = world.get("sample-harbor").await?;
     assert_eq!(status(&core)["schema"], json!({"version": 171, "dirty": false}), "it is kept");

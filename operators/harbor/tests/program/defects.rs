@@ -1,7 +1,6 @@
 //! Defects of the operator before this one that no other file has a test of: each test is named after its defect.
 
 use anyhow::Result;
-use example_support::Running;
 use harbor_operator::api::conversion::{Old, Stored, Untyped, newer, older};
 use harbor_operator::api::validation::Judged as _;
 use harbor_operator::api::{Core, Harbor, HarborCluster};
@@ -29,8 +28,9 @@ async fn a5_a_harbor_of_the_same_name_elsewhere_is_none_of_our_business() -> Res
     let settings =
         Settings { own_namespace: Some(here.to_owned()), ..Settings::default().in_namespaces([here, there]) };
     let options = HarborSettings { registry_encryption_cost: 4, ..HarborSettings::default() };
-    let operator = Running::start(&harbor_operator::operator_with(&options), user.config(), &settings)?;
-    operator.ready("harbor.goharbor.io").await?;
+    let operator =
+        example_support::start(&harbor_operator::operator_with(&options), user.config(), &settings)?;
+    operator.controller_ready("harbor.goharbor.io").await?;
     one.put::<Harbor>(harbor()).await?;
     two.put::<Harbor>(harbor()).await?;
     one.ready().await?;
@@ -56,7 +56,7 @@ async fn a5_a_harbor_of_the_same_name_elsewhere_is_none_of_our_business() -> Res
     let writes = env.requests()?.since(mark)?.by_user(user.name()).writes();
     let elsewhere = writes.filter(|request| request.namespace == there && request.resource != "events");
     assert!(elsewhere.is_empty(), "{elsewhere}");
-    operator.stop().await
+    Ok(operator.stop().await?)
 }
 
 /// Projects without a quota ended the process, projects were deleted by a name that only begins alike, and a binding without its server

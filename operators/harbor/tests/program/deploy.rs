@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use example_support::{Program, install, rights};
 use harbor_operator::api::Harbor;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -14,10 +13,10 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParam
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use windlass_operator::manifests::{Install, Manifests};
+use windlass_testenv::world::{Program, install, rights};
 use windlass_testenv::{Options, TestEnv, eventually, or_not_run};
 
-use crate::kit::{furnish, is_ready};
-use crate::world::harbor;
+use crate::world::{furnish, harbor, is_ready};
 
 const HOME: &str = "harbor-operator-system";
 
@@ -124,7 +123,7 @@ impl<'a> Installation<'a> {
         std::fs::write(&kubeconfig, account)?;
         let binary = env!("CARGO_BIN_EXE_harbor-operator");
         let program = Program::start(binary, &kubeconfig, &args, &variables)?;
-        program.ready("harbor.goharbor.io").await?;
+        program.controller_ready("harbor.goharbor.io").await?;
         self.redirect(program.fact("webhooks")?).await?;
         Ok(program)
     }

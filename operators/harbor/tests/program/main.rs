@@ -5,7 +5,6 @@ mod command_line;
 mod defects;
 mod deploy;
 mod docs;
-mod kit;
 mod settings;
 mod torture;
 mod trouble;

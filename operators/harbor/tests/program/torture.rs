@@ -19,8 +19,7 @@ use windlass_runtime::manager::Stop;
 use windlass_testenv::torture::{Kind, OperatorRun, Scene, StepResult, Torture};
 use windlass_testenv::{TestEnv, or_not_run};
 
-use crate::kit::{furnish, is_ready};
-use crate::world::harbor;
+use crate::world::{furnish, harbor, is_ready};
 
 /// How many slices there are.
 const SLICES: u64 = 200;

@@ -39,7 +39,7 @@ async fn a_quota_that_is_used_up_is_named_and_when_it_is_raised_all_goes_on() ->
     world.change::<ResourceQuota>("small", hard("20")).await?;
     world.ready().await?;
     // Not to the world's own end: that the server has refused something is what this is about.
-    operator.stop().await
+    Ok(operator.stop().await?)
 }
 
 #[tokio::test]

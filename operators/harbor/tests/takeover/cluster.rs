@@ -19,7 +19,7 @@ use windlass_testenv::{Options, TestEnv, or_not_run};
 use crate::others::{definitions, play_minio, play_postgres, play_redis};
 use crate::sample::{delegated, healthy, operator, said};
 use crate::upstream::Writer;
-use crate::world::{World, settled};
+use crate::world::World;
 use crate::{Snapshot, add, nobody_was_warned};
 
 const VERSION: &str = "2.6.2";
@@ -144,7 +144,7 @@ fn tenant() -> Value {
 async fn claim(world: &World, name: &str, owners: Value) -> Result<()> {
     let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
     let claim = json!({"metadata": {"name": name, "ownerReferences": owners}, "spec": spec});
-    world.put::<PersistentVolumeClaim>(claim).await.map(drop)
+    Ok(world.put::<PersistentVolumeClaim>(claim).await.map(drop)?)
 }
 
 /// The Tenant, and what it was given.
@@ -232,7 +232,7 @@ async fn a_cluster_is_taken_over_with_what_its_parts_were_given() -> Result<()> 
     for condition in ["CacheReady", "DatabaseReady", "StorageReady", "ServiceReady"] {
         assert_eq!(said(&cluster, condition).0, "True", "{condition}");
     }
-    settled(&running).await?;
+    running.settled().await?;
     let after = snapshot(&world).await?;
     for (place, old) in &before {
         let new = after.get(place).unwrap_or_else(|| panic!("{place} is gone"));
@@ -265,7 +265,7 @@ async fn a_cluster_is_taken_over_with_what_its_parts_were_given() -> Result<()> 
     let restart = world.mark()?;
     let running = operator(&world).await?;
     running.idle_after(6).await?; // the cluster, its Harbor and four components
-    settled(&running).await?;
+    running.settled().await?;
     let writes = world.requests(restart)?.writes();
     assert!(writes.is_empty(), "after a restart: {writes}");
     let ours = |all: &Snapshot| -> BTreeMap<String, Value> {

@@ -1,7 +1,6 @@
 //! What an installation finds of the first operator in the cluster itself: its conversion, and its webhooks.
 
 use anyhow::Result;
-use example_support::{install, rights};
 use harbor_operator::takeover::webhooks;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -9,6 +8,7 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use windlass_operator::manifests::{Install, Manifests};
 use windlass_runtime::client::{Client, ClientOptions};
+use windlass_testenv::world::{install, rights};
 use windlass_testenv::{Options, TestEnv, or_not_run};
 
 /// Where it was.
@@ -39,7 +39,7 @@ async fn the_old_conversion_is_replaced_at_once_and_old_webhooks_are_named() -> 
     Api::all(env.client()).create(&PostParams::default(), &configuration).await?;
 
     let manifests = Manifests::of(&operator, &Install::of(&operator))?;
-    for kind in rights::file(&manifests, "crds.yaml")? {
+    for kind in rights::file(manifests.files(), "crds.yaml")? {
         install::apply(&env.client(), &kind.to_string()).await?;
         let found = kinds.get(kind["metadata"]["name"].as_str().unwrap()).await?;
         let service = json!(found.spec.conversion)["webhook"]["clientConfig"]["service"].clone();

@@ -33,8 +33,9 @@ use kube::api::ListParams;
 use kube::{CustomResourceExt as _, ResourceExt as _};
 use serde_json::{Value, json};
 use upstream::N;
+use windlass_testenv::world::Namespaced;
 use windlass_testenv::{Options, Requests, TestEnv, or_not_run};
-use world::{Kind, World, said, settled};
+use world::{World, said};
 
 /// Deployments, by the words for their controllers.
 const WORKLOADS: [&str; 9] = [
@@ -59,7 +60,7 @@ fn open(definition: &CustomResourceDefinition) -> CustomResourceDefinition {
 /// Everything of a namespace, by kind and name.
 pub(crate) type Snapshot = BTreeMap<String, Value>;
 
-pub(crate) async fn add<K: Kind>(world: &World, snapshot: &mut Snapshot) -> Result<()> {
+pub(crate) async fn add<K: Namespaced>(world: &World, snapshot: &mut Snapshot) -> Result<()> {
     for object in world.namespace.api::<K>().list(&ListParams::default()).await?.items {
         let place = format!("{} {}", K::kind(&()), object.name_any());
         snapshot.insert(place, serde_json::to_value(object)?);
@@ -176,7 +177,7 @@ async fn what_the_first_operator_built_is_taken_over_in_place() -> Result<()> {
     let operator = world.operator().await?;
     let ready = world.ready().await?;
     assert_eq!(said(&ready, "Failed").0, "False");
-    settled(&operator).await?;
+    operator.settled().await?;
     running(&world).await?;
     let after = snapshot(&world).await?;
 
@@ -260,7 +261,7 @@ async fn what_the_first_operator_built_is_taken_over_in_place() -> Result<()> {
     let restart = world.mark()?;
     let operator = world.operator().await?;
     operator.idle_after(11).await?; // the Harbor and its ten components
-    settled(&operator).await?;
+    operator.settled().await?;
     let writes = world.requests(restart)?.writes();
     assert!(writes.is_empty(), "after a restart: {writes}");
     assert_eq!(snapshot(&world).await?, after);

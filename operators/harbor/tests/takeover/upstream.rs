@@ -12,10 +12,11 @@ use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
 use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
+use windlass_testenv::world::Namespaced;
 
 use crate::certificates::{Authority, Pair};
 use crate::optional;
-use crate::world::{Kind, World};
+use crate::world::World;
 
 /// The name of its field manager, as Go's clients have it.
 const MANAGER: &str = "manager";
@@ -66,7 +67,7 @@ pub(crate) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    pub(crate) fn of<K: Kind>(world: &'a World, controller: &'static str, owner: &K) -> Self {
+    pub(crate) fn of<K: Namespaced>(world: &'a World, controller: &'static str, owner: &K) -> Self {
         let owner = json!({"apiVersion": K::api_version(&()), "kind": K::kind(&()), "name": owner.name_any(),
             "uid": owner.uid(), "controller": true, "blockOwnerDeletion": true});
         Self { world, controller, owner }
@@ -83,7 +84,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Creates an object with all that this operator's objects have, and then updates it once, as it did.
-    pub(crate) async fn put<K: Kind>(&self, name: &str, rest: Value) -> Result<K> {
+    pub(crate) async fn put<K: Namespaced>(&self, name: &str, rest: Value) -> Result<K> {
         let namespace = self.world.namespace.name();
         let generation = |at: i64| format!("{namespace}.{}.checksum.goharbor.io/{}", self.controller, at);
         let mut object = rest;
