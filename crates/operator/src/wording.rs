@@ -112,7 +112,9 @@ fn descriptions<'v>(value: &'v Value, path: &str, found: &mut Vec<(String, &'v s
             ("items", value) => descriptions(value, &format!("{path}[]"), found),
             ("additionalProperties", value) => descriptions(value, &format!("{path}.<key>"), found),
             (_, Value::Array(alternatives)) => {
-                alternatives.iter().for_each(|value| descriptions(value, path, found));
+                for value in alternatives {
+                    descriptions(value, path, found);
+                }
             }
             _ => {}
         }

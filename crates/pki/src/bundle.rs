@@ -55,7 +55,7 @@ impl Bundle {
     pub(crate) fn only(&self, mut keep: impl FnMut(&Certificate) -> bool) -> Self {
         let blocks = self.0.split_inclusive(END).filter(|block| block.contains(BEGIN));
         let kept = blocks.filter(|block| Certificate::from_pem(block).is_ok_and(|read| keep(&read)));
-        Self(kept.map(|block| format!("{}\n", block.trim())).collect())
+        Self(kept.flat_map(|block| [block.trim(), "\n"]).collect())
     }
 
     /// This bundle without these certificates, and each of the others once.

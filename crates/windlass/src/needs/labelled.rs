@@ -180,7 +180,9 @@ impl<S: Shape> Stock for Indexed<S> {
             }
             let value = |object: &Arc<S>| object.meta().labels.get(label).map(ToString::to_string);
             let values: BTreeSet<String> = change.old.iter().chain(&change.new).filter_map(value).collect();
-            values.iter().for_each(|value| changed(value));
+            for value in &values {
+                changed(value);
+            }
         })
     }
 }

@@ -82,10 +82,10 @@ fn status_fields(managed: &Value) -> Box<[(Str, Str)]> {
     let entries = managed.as_array().into_iter().flatten();
     let applied = entries.filter(|entry| entry["operation"] == "Apply" && entry["subresource"] == "status");
     let fields = applied.flat_map(|entry| {
-        let manager = Str::new(entry["manager"].as_str().unwrap_or_default());
+        let by = Str::new(entry["manager"].as_str().unwrap_or_default());
         let status = entry.pointer("/fieldsV1/f:status").and_then(Value::as_object);
         let names = status.into_iter().flat_map(|status| status.keys());
-        names.filter_map(move |key| Some((manager.clone(), Str::new(key.strip_prefix("f:")?))))
+        names.filter_map(move |key| Some((by.clone(), Str::new(key.strip_prefix("f:")?))))
     });
     fields.collect()
 }

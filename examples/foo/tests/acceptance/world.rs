@@ -14,7 +14,7 @@ use windlass_testenv::{TestEnv, eventually};
 
 /// A namespace, and an account that may do in it exactly what the manifests grant.
 pub(crate) struct World {
-    world: windlass_testenv::World,
+    base: windlass_testenv::World,
     pub(crate) foos: Api<Foo>,
     pub(crate) deployments: Api<Deployment>,
 }
@@ -23,21 +23,21 @@ impl Deref for World {
     type Target = windlass_testenv::World;
 
     fn deref(&self) -> &Self::Target {
-        &self.world
+        &self.base
     }
 }
 
 impl World {
     pub(crate) async fn new(env: TestEnv, hint: &str) -> Result<Self> {
-        let (world, manifests) =
+        let (base, manifests) =
             example_support::world(&env, hint, "sample-controller", &foo::operator()).await?;
         let cluster_wide = |object: &Value| object["kind"] == "ClusterRole";
         ensure!(
             !rights::file(manifests.files(), "rbac.yaml")?.iter().any(cluster_wide),
             "nothing that it touches is cluster-wide"
         );
-        let (foos, deployments) = (world.namespace.api(), world.namespace.api());
-        Ok(Self { world, foos, deployments })
+        let (foos, deployments) = (base.namespace.api(), base.namespace.api());
+        Ok(Self { base, foos, deployments })
     }
 
     /// Starts the operator, looking at this namespace, and waits until it works.
@@ -62,7 +62,7 @@ impl World {
 
     /// Somebody else changes a Deployment.
     pub(crate) async fn meddle(&self, name: &str, patch: Value) -> Result<Deployment> {
-        Ok(self.world.meddle(name, patch).await?)
+        Ok(self.base.meddle(name, patch).await?)
     }
 
     /// A Deployment that nobody of ours made.
@@ -113,7 +113,7 @@ impl World {
 
     /// The end of a test: the operator stops in order, and was never refused anything.
     pub(crate) async fn end(self, running: Running) -> Result<()> {
-        Ok(self.world.end(running).await?)
+        Ok(self.base.end(running).await?)
     }
 }
 

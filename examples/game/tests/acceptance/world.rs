@@ -15,7 +15,7 @@ use windlass_testenv::world::Running;
 
 /// A namespace, and an account that may do exactly what the manifests of an installation there grant.
 pub(crate) struct World {
-    world: windlass_testenv::World,
+    base: windlass_testenv::World,
     pub(crate) games: Api<Game>,
     pub(crate) manifests: Manifests,
 }
@@ -24,15 +24,15 @@ impl Deref for World {
     type Target = windlass_testenv::World;
 
     fn deref(&self) -> &Self::Target {
-        &self.world
+        &self.base
     }
 }
 
 impl World {
     pub(crate) async fn new(env: TestEnv, hint: &str) -> Result<Self> {
-        let (world, manifests) = example_support::world(&env, hint, "mygame", &game::operator()).await?;
-        let games = world.namespace.api();
-        Ok(Self { world, games, manifests })
+        let (base, manifests) = example_support::world(&env, hint, "mygame", &game::operator()).await?;
+        let games = base.namespace.api();
+        Ok(Self { base, games, manifests })
     }
 
     /// How an operator of this namespace runs; without webhooks.
@@ -71,7 +71,7 @@ impl World {
 
     /// The end of a test: the operator stops in order, and was never refused anything.
     pub(crate) async fn end(self, running: Running) -> Result<()> {
-        Ok(self.world.end(running).await?)
+        Ok(self.base.end(running).await?)
     }
 }
 

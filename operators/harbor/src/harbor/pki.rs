@@ -311,7 +311,8 @@ mod tests {
     fn certificates_that_are_not_valid_yet_are_made_anew() {
         let (ahead, _) = tend_authority(None, &[], &ca(), day(1000)).unwrap();
         let (shown, _) = tend_leaf(None, &ahead, &leaf(), day(1000)).unwrap();
-        let (authority, _) = tend_authority(Some(&ahead), &[shown.clone()], &ca(), day(0)).unwrap();
+        let (authority, _) =
+            tend_authority(Some(&ahead), std::slice::from_ref(&shown), &ca(), day(0)).unwrap();
         let (shown, _) = tend_leaf(Some(&shown), &authority, &leaf(), day(0)).unwrap();
         assert!(believed(&shown, &shown, "a-core", day(0)));
         // Only the certificate: the authority that all trust stays.

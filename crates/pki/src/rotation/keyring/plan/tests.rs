@@ -25,6 +25,7 @@ fn leaf(issuer: usize, ends: i64) -> Leaf {
 }
 
 #[test]
+#[allow(clippy::too_many_lines)] // a table
 fn the_next_thing_to_do() {
     let unannounced = |made| Authority { announced: None, last_leaf: None, ..authority(made) };
     let announced = |made, at| Authority { announced: Some(at), ..unannounced(made) };
