@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::join_all;
 use windlass_runtime::cache::Reader;
 use windlass_runtime::events::{EventType, Recorder};
 use windlass_runtime::resource::ResourceType;
@@ -15,6 +16,7 @@ use crate::live::watched::OpenKind;
 use crate::metrics::PlanMetrics;
 use crate::needs::Registry;
 use crate::plan::Wait;
+use crate::plan::draw::PATIENCE;
 use crate::plan::options::Mutation;
 use crate::plan::owner::OwnerView;
 
@@ -43,6 +45,13 @@ pub(crate) struct Applier {
 }
 
 impl Applier {
+    /// Waits until the first lists of the kinds that need not be installed have ended, but not for long: then what is not known
+    /// holds its node back.
+    pub(crate) async fn kinds_listed(&self) {
+        let listed = join_all(self.kinds.iter().map(|kind| kind.listed()));
+        let _ = tokio::time::timeout(PATIENCE, listed).await;
+    }
+
     /// The cache of a planned kind.
     pub(super) fn kind(&self, resource: &ResourceType) -> Result<&Arc<dyn OpenKind>, NodeError> {
         self.kinds.iter().find(|kind| kind.resource() == resource).ok_or_else(|| {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::{BoxFuture, FutureExt as _};
 use windlass_runtime::cache::{Cache, InvalidSelector, Reader, Selection, Shape, SyncState};
 use windlass_runtime::controller::{Builder, Owning, Watch};
 use windlass_runtime::key::ObjectKey;
@@ -32,6 +33,9 @@ pub(crate) trait OpenKind: Send + Sync {
     fn resource(&self) -> &ResourceType;
     /// Why objects of this kind cannot be had now, where that is to be expected.
     fn missing(&self) -> Option<String>;
+    /// Ends when the first list of the kind has ended, or the kind is known to be blocked. The controller waits for the kinds that
+    /// must be installed before it starts; of the others it is not known before that what exists.
+    fn listed(&self) -> BoxFuture<'_, ()>;
     fn get(&self, key: &ObjectKey) -> Option<LiveRef>;
     /// Everything that belongs to the owner, by label or by reference; each object once.
     fn belonging_to(&self, owner: &Uid) -> Vec<LiveRef>;
@@ -79,8 +83,24 @@ impl<S: Shape + AsLive> OpenKind for Opened<S> {
     fn missing(&self) -> Option<String> {
         match &*self.reader.state().borrow() {
             SyncState::Blocked(problem) if self.optional => Some(problem.to_string()),
+            // What is not known to exist must not be created as if it did not.
+            SyncState::Starting if self.optional => {
+                Some(format!("objects of the kind {} have not been listed yet", self.resource.kind))
+            }
             _ => None,
         }
+    }
+
+    fn listed(&self) -> BoxFuture<'_, ()> {
+        let mut state = self.reader.state();
+        if !self.optional || !matches!(*state.borrow(), SyncState::Starting) {
+            return std::future::ready(()).boxed();
+        }
+        async move {
+            // Fails only when nobody watches any more.
+            let _ = state.wait_for(|state| !matches!(state, SyncState::Starting)).await;
+        }
+        .boxed()
     }
 
     fn get(&self, key: &ObjectKey) -> Option<LiveRef> {

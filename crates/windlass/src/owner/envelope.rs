@@ -95,6 +95,7 @@ impl Envelope {
                 };
             }
         };
+        self.applier.kinds_listed().await;
         let complete = drawn.is_complete();
         *end = if complete { PassEnd::Complete } else { PassEnd::Incomplete };
         let applied = self.applier.apply(owner, pass, &drawn).await;

@@ -1,11 +1,13 @@
 //! What is not ours, and what goes wrong.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use kube::api::DeleteParams;
 use serde_json::json;
 use windlass_operator::Settings;
 use windlass_testenv::proxy::{Action, Answer, Fault, Match, Verb};
-use windlass_testenv::{TestEnv, eventually, or_not_run};
+use windlass_testenv::{TestEnv, eventually, or_not_run, within};
 
 use crate::world::{World, image, spec, uid};
 
@@ -76,7 +78,13 @@ async fn f09_a_deployment_of_another_foo_is_foreign_until_it_goes() -> Result<()
     assert_eq!(Some(owner(&world.deployments.get("d").await?)), first.metadata.uid);
 
     world.foos.delete("first", &DeleteParams::default()).await?;
-    let next = world.deployment("d", "the second one's", |next| uid(next) != uid(&made)).await?;
+    // The garbage collector looks for new kinds every 30 s, and until then tries again to find the owner, less and less often:
+    // on a new control plane it may take more than a minute.
+    let next = within(Duration::from_mins(4), "the second one's Deployment", || async {
+        let found = world.deployments.get_opt("d").await.map_err(|error| error.to_string())?;
+        found.filter(|next| uid(next) != uid(&made)).ok_or_else(|| "it is not there".to_owned())
+    })
+    .await?;
     assert_eq!(Some(owner(&next)), second.metadata.uid);
     world.end(operator).await
 }
