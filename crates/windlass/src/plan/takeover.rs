@@ -17,7 +17,7 @@ type Wait<O> = Box<dyn Fn(&O) -> Option<String> + Send + Sync>;
 ///
 /// let takeover: Takeover<ConfigMap> = Takeover::none()
 ///     .managers(["former-operator"])
-///     .wait_while(|owner| owner.immutable.map(|_| "the former operator is still at work".to_owned()));
+///     .wait_while(|owner: &ConfigMap| owner.immutable.map(|_| "the former operator is still at work".to_owned()));
 /// ```
 #[must_use = "a takeover does nothing unless `Controls::takeover` returns it"]
 pub struct Takeover<O> {
