@@ -129,9 +129,17 @@ impl<S: Shape + AsLive> OpenKind for Opened<S> {
 
 /// Which objects of the planned kinds a controller watches, and what it keeps of them.
 pub(crate) fn selection(name: &str, namespaces: Option<&[String]>) -> Result<Selection, InvalidSelector> {
-    let keep = [mark::DIGEST, mark::DEPENDENCIES, mark::ORDER, mark::RETAIN, mark::DUE, mark::MADE_FROM]
-        .into_iter()
-        .fold(Keep::default().manager(name), Keep::annotation);
+    let keep = [
+        mark::DIGEST,
+        mark::DEPENDENCIES,
+        mark::ORDER,
+        mark::RETAIN,
+        mark::DUE,
+        mark::MADE_FROM,
+        mark::MADE_AT,
+    ]
+    .into_iter()
+    .fold(Keep::default().manager(name), Keep::annotation);
     Ok(made_by(name, namespaces)?.keep(keep))
 }
 

@@ -30,6 +30,8 @@ pub mod mark {
     pub const DUE: &str = "windlass.dev/due";
     /// On a renewed object: what it was made from, and the keys of its data.
     pub const MADE_FROM: &str = "windlass.dev/made-from";
+    /// On a renewed object: when it was made.
+    pub const MADE_AT: &str = "windlass.dev/made-at";
     /// In pod templates: changes when the content of a dependency does, and so rolls the pods.
     pub const TEMPLATE: &str = "windlass.dev/dependencies";
 }
@@ -80,6 +82,7 @@ mod tests {
             mark::RETAIN,
             mark::DUE,
             mark::MADE_FROM,
+            mark::MADE_AT,
             mark::TEMPLATE,
             ask::PAUSED,
             ask::CLASS,
@@ -95,7 +98,7 @@ mod tests {
         assert_eq!(
             all.join(" "),
             "windlass.dev/controller windlass.dev/owner windlass.dev/digest windlass.dev/dependencies windlass.dev/order \
-             windlass.dev/retain windlass.dev/due windlass.dev/made-from windlass.dev/dependencies windlass.dev/paused windlass.dev/class windlass.dev/adopt \
+             windlass.dev/retain windlass.dev/due windlass.dev/made-from windlass.dev/made-at windlass.dev/dependencies windlass.dev/paused windlass.dev/class windlass.dev/adopt \
              windlass.dev/regenerate windlass.dev/allow-prune windlass.dev/teardown .marks -digest-key windlass.dev/digest-key key"
         );
     }

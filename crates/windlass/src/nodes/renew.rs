@@ -4,6 +4,8 @@
 //! the content of a Secret is read only when it is to be replaced. What is made is a pure function of its
 //! [context](RenewContext).
 
+use std::time::Duration;
+
 use futures::future::{BoxFuture, FutureExt as _};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
@@ -32,6 +34,9 @@ use crate::plan::{Desired, Plan, Planned, Random};
 type Make = Box<dyn Fn(&mut RenewContext<'_>) -> Result<(Desired, Timestamp), PlanError> + Send + Sync>;
 
 const TOUCHED: &str = "somebody changed it";
+
+/// The clocks of two replicas may differ by this much: what one of them made is not made anew by the other for that.
+const SKEW: Duration = Duration::from_mins(10);
 
 impl Plan {
     /// An object of this name that is made, and made anew before it is too old: certificates. `make` runs when there is none,
@@ -173,6 +178,7 @@ impl Making<'_> {
         let keys: Vec<&str> = data.into_iter().flat_map(Map::keys).map(String::as_str).collect();
         let keys = keys.join(",");
         desired.annotate(mark::DUE, due.to_string());
+        desired.annotate(mark::MADE_AT, self.now.to_string());
         desired.annotate(mark::MADE_FROM, format!("{}:{keys}", self.from));
         self.run.offer_body(self.place, desired.body.clone());
         Ok(desired)
@@ -253,6 +259,9 @@ fn stale(meta: &Meta, api_version: &str, from: &str, now: Timestamp) -> Option<&
     if due(meta).is_none_or(|due| due <= now) {
         return Some("it is due");
     }
+    if made_at(meta).is_some_and(|made| made > now + SKEW) {
+        return Some("it was made by a clock that was ahead");
+    }
     let made = meta.annotations.get(mark::MADE_FROM).map(|made| made.as_str().to_owned()).unwrap_or_default();
     let Some(keys) = made.strip_prefix(from).and_then(|rest| rest.strip_prefix(':')) else {
         return Some("what it is made from has changed");
@@ -268,6 +277,12 @@ fn stale(meta: &Meta, api_version: &str, from: &str, now: Timestamp) -> Option<&
 
 fn due(meta: &Meta) -> Option<Timestamp> {
     meta.annotations.get(mark::DUE)?.parse().ok()
+}
+
+/// When it was made. A certificate that was made by a clock which has been set back since is not valid yet, and looks good for
+/// longer than it is.
+fn made_at(meta: &Meta) -> Option<Timestamp> {
+    meta.annotations.get(mark::MADE_AT)?.parse().ok()
 }
 
 /// The content of a renewed object that flows into what comes after it: another one whenever it was made anew.
@@ -288,6 +303,7 @@ mod tests {
             "managedFields": [{"manager": "m", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}]}})
         .to_string();
         let keep = Keep::default().manager("m").annotation(mark::DUE).annotation(mark::MADE_FROM);
+        let keep = keep.annotation(mark::MADE_AT);
         keep.scope(|| serde_json::from_str(&text)).unwrap()
     }
 
@@ -305,5 +321,27 @@ mod tests {
         assert_eq!(stale(later, "abd:tls.crt,tls.key", &ours), Some("what it is made from has changed"));
         let theirs = json!({"f:data": {"f:tls.key": {}}});
         assert_eq!(stale(later, "abc:tls.crt,tls.key", &theirs), Some("somebody changed it"));
+    }
+
+    #[test]
+    fn an_object_that_was_made_by_a_clock_ahead_of_ours_is_made_anew() {
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let stale = |made_at: Option<&str>| {
+            let mut object = json!({"metadata": {"name": "a", "uid": "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d",
+                "annotations": {mark::DUE: "2027-01-01T00:00:00Z", mark::MADE_FROM: "abc:"},
+                "managedFields": [{"manager": "m", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {}}]}});
+            if let Some(made_at) = made_at {
+                object["metadata"]["annotations"][mark::MADE_AT] = made_at.into();
+            }
+            let keep = Keep::default().manager("m").annotation(mark::DUE).annotation(mark::MADE_FROM);
+            let keep = keep.annotation(mark::MADE_AT);
+            let text = object.to_string();
+            let live: Live = keep.scope(|| serde_json::from_str(&text)).unwrap();
+            super::stale(&live.metadata, "v1", "abc", now)
+        };
+        assert_eq!(stale(None), None, "made before this was written down");
+        assert_eq!(stale(Some("2025-12-31T23:59:59Z")), None);
+        assert_eq!(stale(Some("2026-01-01T00:10:00Z")), None, "by another replica");
+        assert_eq!(stale(Some("2026-01-01T00:10:01Z")), Some("it was made by a clock that was ahead"));
     }
 }

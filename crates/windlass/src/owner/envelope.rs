@@ -278,11 +278,11 @@ fn needs_finalizer(handle: &dyn OwnerHandle, owner: &OwnerView, drawn: &Drawn) -
     }
 }
 
-/// The time to wait for something that is due: a day at most, since clocks are set right and timers have limits. A reconcile
-/// costs nothing.
+/// The time to wait for something that is due: an hour at most, since clocks are set right and timers do not follow them. A
+/// reconcile that finds nothing to do costs no request.
 fn until(due: Timestamp, now: Timestamp) -> Duration {
     let left = Duration::try_from(now.duration_until(due)).unwrap_or_default();
-    left.clamp(Duration::from_secs(1), Duration::from_hours(24))
+    left.clamp(Duration::from_secs(1), Duration::from_hours(1))
 }
 
 /// The outcome, but not later than after `wait`.

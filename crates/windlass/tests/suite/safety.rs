@@ -366,3 +366,43 @@ async fn what_was_generated_once_is_never_changed_and_never_made_twice_unasked()
     corner.namespace.api::<Shop>().patch("one", &PatchParams::default(), &release).await?;
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_that_names_generated_objects_without_their_kind_is_understood() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "older").await?;
+    let start = || corner.operate(PlanController::of(Shops::default()));
+    let operator = start().await?;
+    corner.namespace.api::<Secret>().create(&PostParams::default(), &password("first")).await?;
+    corner.namespace.api::<Shop>().create(&PostParams::default(), &shop("one", "shop:1")).await?;
+    corner.until::<Shop>("one", "Ready", "True").await?;
+    corner.look_again(&operator, "Shop", "one").await?;
+    operator.stop().await?;
+
+    // As an older version wrote it.
+    let mut older = corner.object("Shop", "one").await?;
+    assert_eq!(older["status"]["generated"], json!(["Secret/one-key"]));
+    older["status"]["generated"] = json!(["one-key"]);
+    let status = json!({"apiVersion": older["apiVersion"], "kind": older["kind"], "metadata": {"name": "one"},
+        "status": older["status"]});
+    let params = PatchParams::apply("shop.test.windlass.dev").force();
+    corner.namespace.api::<Shop>().patch_status("one", &params, &Patch::Apply(status)).await?;
+
+    let mark = corner.mark()?;
+    let operator = start().await?;
+    corner.look_again(&operator, "Shop", "one").await?;
+    assert_eq!(corner.writes_since(mark)?, [""; 0], "another spelling is worth no write");
+    operator.stop().await?;
+
+    // It is lost before the entry was rewritten.
+    corner.delete("Secret", "one-key").await?;
+    let operator = start().await?;
+    let (reason, message) = corner.until_said::<Shop>("one", "Ready", "False", "Secret one-key").await?;
+    assert_eq!(reason, "GeneratedLost", "{message}");
+    assert!(corner.of_kind("Secret").get_opt("one-key").await?.is_none(), "it was not made anew");
+
+    let allow = json!({"metadata": {"annotations": {ask::REGENERATE: "one-key"}}});
+    corner.change("Shop", "one", allow).await?;
+    corner.until::<Shop>("one", "Ready", "True").await?;
+    assert_eq!(corner.object("Shop", "one").await?["status"]["generated"], json!(["Secret/one-key"]));
+    operator.stop().await
+}
