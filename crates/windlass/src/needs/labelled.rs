@@ -44,6 +44,11 @@ impl LabelledKind {
         (&self.resource, self.label, self.shape) == (&other.resource, other.label, other.shape)
     }
 
+    /// Whether this declaration covers a request.
+    pub(crate) fn answers(&self, ask: &ListAsk) -> bool {
+        (&self.resource, self.label, self.shape) == (&ask.resource, ask.label, ask.shape)
+    }
+
     /// Opens the watch: all objects of the kind in `scope` that carry the label, whatever its value.
     pub(crate) fn open(&self, cache: &Cache, scope: &Selection) -> Result<Labelled, InvalidSelector> {
         let selection = scope.clone().labels(self.label)?;

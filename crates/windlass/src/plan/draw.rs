@@ -53,8 +53,12 @@ pub(crate) fn once(
 ) -> Result<Drawn, PlanError> {
     let mut plan = Plan::new(namespace);
     let mut needs = Needs::new(answers, kinds, &plan);
-    draw(&mut needs, &mut plan)?;
-    plan.finish()
+    match draw(&mut needs, &mut plan) {
+        Ok(()) => plan.finish(),
+        // What is wrong with the plan, such as a kind that is not declared, would not become known by waiting.
+        Err(unknown) if unknown.is_unknown() => Err(plan.finish().err().unwrap_or(unknown)),
+        Err(wrong) => Err(wrong),
+    }
 }
 
 /// Draws until nothing new is asked for. Only the last round counts for nodes, digests, errors and advice.

@@ -15,7 +15,9 @@ use super::draft::{Draft, Index};
 use super::node::Node;
 use super::{Drafts, Kinds, Plan, Planned};
 use crate::error::PlanError;
-use crate::needs::labelled::ListAsk;
+use crate::live::Known;
+use crate::live::kind::id;
+use crate::needs::labelled::{AnyObjects, ListAsk};
 use crate::needs::{Answer, Answers, Ask, Form};
 
 /// Asks for objects that a plan needs and does not own: Secrets of users, objects of other operators, what another
@@ -78,7 +80,17 @@ impl<'a> Needs<'a> {
     }
 
     /// Asks for all objects with a label.
-    pub(crate) fn ask_list(&self, ask: &ListAsk) -> crate::Known<Vec<Arc<dyn std::any::Any + Send + Sync>>> {
+    pub(crate) fn ask_list(&self, ask: &ListAsk) -> Known<AnyObjects> {
+        if !self.kinds.labelled.iter().any(|kind| kind.answers(ask)) {
+            let (kind, label) = (&ask.resource.kind, ask.label);
+            let message = format!(
+                "the list of {} is not declared: add `kinds.lists::<{kind}, _>({label:?})`, with the shape that is asked for, to \
+                 Controls::kinds",
+                ask.title()
+            );
+            self.drafts.lock().errors.push(PlanError::new(message.clone()));
+            return Known::Unknown(message);
+        }
         self.answers.list(ask)
     }
 
@@ -98,7 +110,7 @@ impl<'a> Needs<'a> {
             return Ok(());
         }
         let kind = &resource.kind;
-        let id = crate::live::kind::id(resource, key, self.namespace());
+        let id = id(resource, key, self.namespace());
         let message =
             format!("the kind of {id} is not declared: add `kinds.requires::<{kind}>()` to Controls::kinds");
         self.drafts.lock().errors.push(PlanError::new(message.clone()));

@@ -191,4 +191,53 @@ mod tests {
         assert!(after.waiting.is_empty());
         assert_eq!(after.objects[1].body()["data"]["answer"], "yes");
     }
+
+    #[derive(Deserialize)]
+    struct Member {
+        metadata: windlass_runtime::meta::Meta,
+    }
+
+    impl windlass_runtime::cache::Shape for Member {
+        fn meta(&self) -> &windlass_runtime::meta::Meta {
+            &self.metadata
+        }
+    }
+
+    /// Counts the ConfigMaps with a label, and declares that only if it does not forget to.
+    struct Counting {
+        forgets: bool,
+    }
+
+    impl Controls for Counting {
+        type Owner = Shop;
+        const NAME: &'static str = "counting";
+
+        fn kinds(&self, kinds: &mut Kinds) {
+            kinds.owns::<ConfigMap>();
+            if !self.forgets {
+                kinds.lists::<ConfigMap, Member>("example.com/shop");
+            }
+        }
+    }
+
+    impl Blueprint for Counting {
+        fn draw(&self, _: &Shop, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
+            let members = needs.labelled::<ConfigMap, Member>("example.com/shop", "shop").or_wait()?;
+            let count = json!({"metadata": {"name": "count"}, "data": {"count": members.len().to_string()}});
+            plan.add(serde_json::from_value::<ConfigMap>(count)?);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_list_by_label_is_read_from_the_objects_and_has_to_be_declared() {
+        let mut shop = Shop::new("shop", ShopSpec { settings: "settings".into() });
+        shop.metadata.namespace = Some("home".into());
+        let map = |name: &str, shop: &str| json!({"kind": "ConfigMap", "metadata": {"name": name, "labels": {"example.com/shop": shop}}});
+        let objects = [map("a", "shop"), map("b", "shop"), map("c", "other")];
+        let counted = sketch(&Counting { forgets: false }, &shop, &objects).unwrap();
+        assert_eq!(counted.objects[0].body()["data"]["count"], "2");
+        let error = sketch(&Counting { forgets: true }, &shop, &objects).unwrap_err().to_string();
+        assert!(error.contains("kinds.lists::<ConfigMap, _>(\"example.com/shop\")"), "{error}");
+    }
 }
