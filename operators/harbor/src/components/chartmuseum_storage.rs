@@ -3,11 +3,15 @@
 use k8s_openapi::api::core::v1::{Volume, VolumeMount};
 use windlass::PlanError;
 
-use crate::api::chartmuseum_storage::ChartStorage as Given;
-use crate::config::chartmuseum::{ChartStorage, Identity, STORAGE_DIR};
+use crate::api::chartmuseum_storage::{
+    ChartAmazon, ChartGcs, ChartOpenStack, ChartOss, ChartStorage as Given,
+};
+use crate::api::driver::Azure;
+use crate::config::SecretKey;
+use crate::config::chartmuseum::{ChartStorage, GCS_KEY_PATH, STORAGE_DIR};
 use crate::workload::{Sources, at_field, mount_part};
 
-use super::registry_storage::gcs_key;
+use super::registry_storage::{gcs_key, required};
 
 /// A storage, and the volumes that go with it.
 pub(super) struct Stored {
@@ -17,66 +21,91 @@ pub(super) struct Stored {
 
 pub(super) fn stored(given: &Given, sources: &mut Sources<'_>) -> Result<Stored, PlanError> {
     let field = |name: &str| format!("spec.chart.storage.{name}");
+    let mut key = |name: &str, secret: &str| sources.key(&field(name), secret, "secret");
     let mut volumes = Vec::new();
     let storage = if let Some(files) = &given.filesystem {
         let field = field("filesystem.volumeSource");
         let volume = files.volume_source.volume("storage").map_err(|error| at_field(&field, &error))?;
         volumes.push((volume, mount_part("storage", STORAGE_DIR, files.prefix.as_deref())));
-        ChartStorage::FileSystem { prefix: files.prefix.clone() }
-    } else if let Some(amazon) = &given.amazon {
-        let key = amazon.access_secret_ref.as_ref();
-        ChartStorage::Amazon {
-            bucket: amazon.bucket.clone(),
-            prefix: amazon.prefix.clone(),
-            region: amazon.region.clone(),
-            endpoint: amazon.endpoint.clone(),
-            server_side_encryption: amazon.server_side_encryption.clone(),
-            access_key_id: amazon.access_key_id.clone(),
-            secret_key: key.map(|secret| sources.key(&field("amazon.accessSecretRef"), secret, "secret")),
-        }
-    } else if let Some(azure) = &given.azure {
-        let needed = |name: &str, value: &Option<String>| {
-            let said = || PlanError::new(format!("{} is missing: name it", field(&format!("azure.{name}"))));
-            value.clone().ok_or_else(said)
-        };
-        let key = needed("accountkeyRef", &azure.account_key_ref)?;
-        ChartStorage::Azure {
-            container: needed("container", &azure.container)?,
-            prefix: Some(azure.path_prefix.clone()),
-            account_name: needed("accountname", &azure.account_name)?,
-            account_key: sources.key(&field("azure.accountkeyRef"), &key, "secret"),
-            base_url: Some(azure.base_url.clone()),
-        }
-    } else if let Some(gcs) = &given.gcs {
-        volumes.push(gcs_key(sources, &field("gcs.keyDataSecretRef"), &gcs.key_data_secret_ref));
-        ChartStorage::Gcs { bucket: gcs.bucket.clone(), prefix: gcs.path_prefix.clone(), key_file: true }
-    } else if let Some(swift) = &given.openstack {
-        let identity = |name: &Option<String>, id: &Option<String>| {
-            name.clone().map(Identity::Name).or_else(|| id.clone().map(Identity::Id))
-        };
-        let password = swift.password_ref.as_ref();
-        ChartStorage::OpenStack {
-            container: swift.container.clone(),
-            prefix: swift.prefix.clone(),
-            region: swift.region.clone(),
-            auth_url: swift.authentication_url.clone(),
-            user: identity(&swift.username, &swift.user_id),
-            password: password.map(|secret| sources.key(&field("openstack.passwordRef"), secret, "secret")),
-            tenant: identity(&swift.tenant, &swift.tenant_id),
-            domain: identity(&swift.domain, &swift.domain_id),
-        }
-    } else if let Some(oss) = &given.oss {
-        ChartStorage::Oss {
-            bucket: oss.bucket.clone(),
-            prefix: oss.path_prefix.clone(),
-            endpoint: oss.endpoint.clone(),
-            access_key_id: oss.access_key_id.clone(),
-            secret_key: sources.key(&field("oss.accessSecretRef"), &oss.access_secret_ref, "secret"),
-        }
+        ChartStorage::files(files.prefix.as_deref())
+    } else if let Some(given) = &given.amazon {
+        let secret = given.access_secret_ref.as_ref();
+        amazon(given, secret.map(|secret| key("amazon.accessSecretRef", secret)))
+    } else if let Some(given) = &given.azure {
+        let secret = required(&field("azure.accountkeyRef"), given.account_key_ref.as_ref())?;
+        azure(given, key("azure.accountkeyRef", secret))?
+    } else if let Some(given) = &given.gcs {
+        volumes.push(gcs_key(sources, &field("gcs.keyDataSecretRef"), &given.key_data_secret_ref));
+        gcs(given)
+    } else if let Some(given) = &given.openstack {
+        let password = given.password_ref.as_ref();
+        openstack(given, password.map(|secret| key("openstack.passwordRef", secret)))
+    } else if let Some(given) = &given.oss {
+        oss(given, key("oss.accessSecretRef", &given.access_secret_ref))
     } else {
         return Err(PlanError::new(
             "spec.chart.storage names no store: give one of amazon, azure, filesystem, gcs, openstack, oss",
         ));
     };
     Ok(Stored { storage, volumes })
+}
+
+/// Amazon's S3, and whoever speaks like it.
+pub(crate) fn amazon(amazon: &ChartAmazon, secret_key: Option<SecretKey>) -> ChartStorage {
+    ChartStorage::new("amazon")
+        .with("STORAGE_AMAZON_BUCKET", &amazon.bucket)
+        .below("STORAGE_AMAZON_PREFIX", amazon.prefix.as_deref())
+        .with_some("STORAGE_AMAZON_REGION", amazon.region.as_ref())
+        .with_some("STORAGE_AMAZON_ENDPOINT", amazon.endpoint.as_ref())
+        .with_some("STORAGE_AMAZON_SSE", amazon.server_side_encryption.as_ref())
+        .with_some("AWS_ACCESS_KEY_ID", amazon.access_key_id.as_ref())
+        .secret("AWS_SECRET_ACCESS_KEY", secret_key)
+}
+
+/// Microsoft's Azure.
+pub(crate) fn azure(azure: &Azure, account_key: SecretKey) -> Result<ChartStorage, PlanError> {
+    let given = |name: &str, value| required(&format!("spec.chart.storage.azure.{name}"), value);
+    Ok(ChartStorage::new("microsoft")
+        .with("STORAGE_MICROSOFT_CONTAINER", given("container", azure.container.as_ref())?)
+        .below("STORAGE_MICROSOFT_PREFIX", Some(&azure.path_prefix))
+        .with("AZURE_STORAGE_ACCOUNT", given("accountname", azure.account_name.as_ref())?)
+        .with("AZURE_BASE_URL", &azure.base_url)
+        .secret("AZURE_STORAGE_ACCESS_KEY", Some(account_key)))
+}
+
+/// Google's Cloud Storage, with a key that is mounted.
+pub(crate) fn gcs(gcs: &ChartGcs) -> ChartStorage {
+    ChartStorage::new("google")
+        .with("STORAGE_GOOGLE_BUCKET", &gcs.bucket)
+        .below("STORAGE_GOOGLE_PREFIX", gcs.path_prefix.as_deref())
+        .with("GOOGLE_APPLICATION_CREDENTIALS", GCS_KEY_PATH)
+}
+
+/// OpenStack's Swift. User, tenant and domain are given by name, or otherwise by number.
+pub(crate) fn openstack(swift: &ChartOpenStack, password: Option<SecretKey>) -> ChartStorage {
+    let identities = [
+        (&swift.username, "OS_USERNAME", &swift.user_id, "OS_USERID"),
+        (&swift.tenant, "OS_TENANT_NAME", &swift.tenant_id, "OS_TENANT_ID"),
+        (&swift.domain, "OS_DOMAIN_NAME", &swift.domain_id, "OS_DOMAIN_ID"),
+    ];
+    let storage = ChartStorage::new("openstack")
+        .with("STORAGE_OPENSTACK_CONTAINER", &swift.container)
+        .below("STORAGE_OPENSTACK_PREFIX", swift.prefix.as_deref())
+        .with_some("STORAGE_OPENSTACK_REGION", swift.region.as_ref())
+        .with("OS_AUTH_URL", &swift.authentication_url)
+        .secret("OS_PASSWORD", password);
+    identities.into_iter().fold(storage, |storage, (name, by_name, id, by_id)| match name {
+        Some(name) => storage.with(by_name, name),
+        None => storage.with_some(by_id, id.as_ref()),
+    })
+}
+
+/// Alibaba's OSS.
+pub(crate) fn oss(oss: &ChartOss, secret_key: SecretKey) -> ChartStorage {
+    ChartStorage::new("alibaba")
+        .with("STORAGE_ALIBABA_BUCKET", &oss.bucket)
+        .with("STORAGE_ALIBABA_ENDPOINT", &oss.endpoint)
+        .below("STORAGE_ALIBABA_PREFIX", oss.path_prefix.as_deref())
+        .with("ALIBABA_CLOUD_ACCESS_KEY_ID", &oss.access_key_id)
+        .secret("ALIBABA_CLOUD_ACCESS_KEY_SECRET", Some(secret_key))
 }

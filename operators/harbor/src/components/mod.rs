@@ -1,7 +1,7 @@
 //! The components of Harbor: one file each, from its spec to its parts.
 
 pub mod chartmuseum;
-mod chartmuseum_storage;
+pub(crate) mod chartmuseum_storage;
 pub mod core_pods;
 pub mod exporter;
 pub mod jobservice;
@@ -10,7 +10,7 @@ pub mod notarysigner;
 pub mod portal;
 pub mod registry;
 mod registry_config;
-mod registry_storage;
+pub(crate) mod registry_storage;
 pub mod registryctl;
 pub mod trivy;
 

@@ -5,7 +5,8 @@ use windlass::PlanError;
 
 use crate::api::driver;
 use crate::api::registry_storage::RegistryDriver;
-use crate::config::registry::{self as file, GCS_KEY_PATH, STORAGE_DIR, Storage};
+use crate::config::Confidential;
+use crate::config::registry::{GCS_KEY_PATH, STORAGE_DIR, Storage};
 use crate::workload::{Sources, Trust, at_field, count, mount, mount_part, secret};
 
 /// The key under which the account of Google's storage is.
@@ -33,53 +34,41 @@ pub(super) fn stored(
         let field = "spec.storage.driver.filesystem.volumeSource";
         let volume = files.volume_source.volume("storage").map_err(|error| at_field(field, &error))?;
         let mount = mount_part("storage", STORAGE_DIR, files.prefix.as_deref());
-        let driver = Storage::FileSystem(file::FileSystem { max_threads: count(files.max_threads) });
+        let driver = Storage::filesystem(count(files.max_threads));
         return Ok(Stored { driver, volumes: vec![(volume, mount)] });
     }
-    if let Some(gcs) = &driver.gcs {
-        return gcs_stored(gcs, sources);
-    }
-    let driver = match driver {
-        RegistryDriver { s3: Some(s3), .. } => Storage::S3(s3_input(s3, sources, trust)?),
-        RegistryDriver { swift: Some(swift), .. } => Storage::Swift(swift_input(swift, sources)?),
-        RegistryDriver { azure: Some(azure), .. } => Storage::Azure(azure_input(azure, sources)?),
-        RegistryDriver { oss: Some(oss), .. } => Storage::Oss(oss_input(oss, sources)),
-        _ => Storage::InMemory,
+    let field = |name: &str| format!("spec.storage.driver.{}.{name}", names.concat());
+    let mut volumes = Vec::new();
+    let mut value = |name: &str, secret: &str| sources.value(&field(name), secret, "secret");
+    let driver = if let Some(given) = &driver.s3 {
+        match (&given.access_key, &given.secret_key_ref) {
+            (Some(_), None) => return Err(lacking(&field("secretkeyRef"), "accesskey")),
+            (None, Some(_)) => return Err(lacking(&field("accesskey"), "secretkeyRef")),
+            (Some(_), Some(_)) | (None, None) => {}
+        }
+        let key = given.secret_key_ref.as_ref().map(|secret| value("secretkeyRef", secret));
+        if let Some(secret) = &given.certificate_ref {
+            trust.add(sources, &field("certificateRef"), secret, "custom-ca-bundle.crt");
+        }
+        s3(given, key)
+    } else if let Some(given) = &driver.swift {
+        let password = given.password_ref.as_ref().map(|secret| value("passwordRef", secret));
+        let key = given.secret_key_ref.as_ref().map(|secret| value("secretkeyRef", secret));
+        swift(given, password, key)?
+    } else if let Some(given) = &driver.azure {
+        let key = required(&field("accountkeyRef"), given.account_key_ref.as_ref())?;
+        azure(given, value("accountkeyRef", key))?
+    } else if let Some(given) = &driver.gcs {
+        let driver = gcs(given)?;
+        let key = given.key_data_ref.as_deref();
+        volumes.extend(key.map(|name| gcs_key(sources, &field("keyDataRef"), name)));
+        driver
+    } else if let Some(given) = &driver.oss {
+        oss(given, value("accessSecretRef", &given.access_secret_ref))
+    } else {
+        Storage::in_memory()
     };
-    Ok(Stored { driver, volumes: Vec::new() })
-}
-
-fn s3_input(s3: &driver::S3, sources: &mut Sources<'_>, trust: &mut Trust) -> Result<file::S3, PlanError> {
-    let field = |name: &str| format!("spec.storage.driver.s3.{name}");
-    let keys = match (&s3.access_key, &s3.secret_key_ref) {
-        (Some(access), Some(secret)) => Some(file::S3Keys {
-            access: access.clone(),
-            secret: sources.value(&field("secretkeyRef"), secret, "secret"),
-        }),
-        (None, None) => None,
-        (Some(_), None) => return Err(lacking(&field("secretkeyRef"), "accesskey")),
-        (None, Some(_)) => return Err(lacking(&field("accesskey"), "secretkeyRef")),
-    };
-    if let Some(secret) = &s3.certificate_ref {
-        trust.add(sources, &field("certificateRef"), secret, "custom-ca-bundle.crt");
-    }
-    Ok(file::S3 {
-        region: s3.region.clone(),
-        bucket: s3.bucket.clone(),
-        region_endpoint: s3.region_endpoint.clone(),
-        root_directory: s3.root_directory.clone(),
-        keys,
-        encrypt: s3.encrypt,
-        key_id: s3.key_id.clone(),
-        secure: s3.secure,
-        skip_verify: s3.skip_verify,
-        v4_auth: s3.v4_auth,
-        chunk_size: s3.chunk_size,
-        storage_class: Some(s3.storage_class.clone()),
-        multipart_copy_chunk_size: s3.multipart_copy_chunk_size,
-        multipart_copy_max_concurrency: s3.multipart_copy_max_concurrency,
-        multipart_copy_threshold_size: s3.multipart_copy_threshold_size,
-    })
+    Ok(Stored { driver, volumes })
 }
 
 fn lacking(field: &str, other: &str) -> PlanError {
@@ -88,82 +77,96 @@ fn lacking(field: &str, other: &str) -> PlanError {
     ))
 }
 
-fn swift_input(swift: &driver::Swift, sources: &mut Sources<'_>) -> Result<file::Swift, PlanError> {
-    let field = |name: &str| format!("spec.storage.driver.swift.{name}");
-    let mut value = |name: &str, secret: &Option<String>| {
-        secret.as_ref().map(|secret| sources.value(&field(name), secret, "secret"))
-    };
-    let auth_version = match &swift.auth_version {
-        Some(text) => Some(text.trim_start_matches('v').parse().map_err(|_| {
-            PlanError::new(format!("{}: {text:?} is no version: write 1, 2 or 3", field("authversion")))
-        })?),
-        None => None,
-    };
-    Ok(file::Swift {
-        auth_url: swift.auth_url.clone(),
-        username: swift.username.clone(),
-        password: value("passwordRef", &swift.password_ref),
-        container: swift.container.clone(),
-        prefix: swift.prefix.clone(),
-        region: swift.region.clone(),
-        tenant: swift.tenant.clone(),
-        tenant_id: swift.tenant_id.clone(),
-        domain: swift.domain.clone(),
-        domain_id: swift.domain_id.clone(),
-        trust_id: swift.trust_id.clone(),
-        access_key: swift.access_key.clone(),
-        secret_key: value("secretkeyRef", &swift.secret_key_ref),
-        auth_version,
-        endpoint_type: Some(swift.endpoint_type.to_string()),
-        insecure_skip_verify: swift.insecure_skip_verify,
-        chunk_size: swift.chunk_size,
-    })
+/// The value of a field that the API does not require.
+pub(super) fn required<'v>(field: &str, value: Option<&'v String>) -> Result<&'v String, PlanError> {
+    value.ok_or_else(|| PlanError::new(format!("{field} is missing: name it")))
 }
 
-fn azure_input(azure: &driver::Azure, sources: &mut Sources<'_>) -> Result<file::Azure, PlanError> {
-    let field = |name: &str| format!("spec.storage.driver.azure.{name}");
-    let given = |name: &str, value: &Option<String>| {
-        value.clone().ok_or_else(|| PlanError::new(format!("{} is missing: name it", field(name))))
-    };
-    let key = given("accountkeyRef", &azure.account_key_ref)?;
-    Ok(file::Azure {
-        account_name: given("accountname", &azure.account_name)?,
-        account_key: sources.value(&field("accountkeyRef"), &key, "secret"),
-        container: given("container", &azure.container)?,
-        realm: azure.base_url.clone(),
-    })
+/// Amazon's S3, and whoever speaks like it. Without a key, the pod's own identity is used: by service account or by instance.
+pub(crate) fn s3(s3: &driver::S3, secret_key: Option<Confidential>) -> Storage {
+    Storage::new("s3")
+        .with("region", &s3.region)
+        .with("bucket", &s3.bucket)
+        .with_some("regionendpoint", s3.region_endpoint.as_ref())
+        .with_some("rootdirectory", s3.root_directory.as_ref())
+        .with_some("accesskey", s3.access_key.as_ref())
+        .with("encrypt", s3.encrypt)
+        .with_some("keyid", s3.key_id.as_ref())
+        .with("secure", s3.secure)
+        .with("skipverify", s3.skip_verify)
+        .with("v4auth", s3.v4_auth)
+        .with_some("chunksize", s3.chunk_size)
+        .with("storageclass", &s3.storage_class)
+        .with_some("multipartcopychunksize", s3.multipart_copy_chunk_size)
+        .with_some("multipartcopymaxconcurrency", s3.multipart_copy_max_concurrency)
+        .with_some("multipartcopythresholdsize", s3.multipart_copy_threshold_size)
+        .secret("secretkey", secret_key)
 }
 
-fn oss_input(oss: &driver::Oss, sources: &mut Sources<'_>) -> file::Oss {
-    let field = "spec.storage.driver.oss.accessSecretRef";
-    file::Oss {
-        access_key_id: oss.access_key_id.clone(),
-        access_key_secret: sources.value(field, &oss.access_secret_ref, "secret"),
-        region: oss.region.clone(),
-        bucket: oss.bucket.clone(),
-        endpoint: oss.endpoint.clone(),
-        root_directory: oss.path_prefix.clone(),
-        internal: oss.internal,
-        encrypt: oss.encrypt,
-        secure: oss.secure,
-        chunk_size: oss.chunk_size,
-    }
+/// OpenStack's Swift.
+pub(crate) fn swift(
+    swift: &driver::Swift,
+    password: Option<Confidential>,
+    secret_key: Option<Confidential>,
+) -> Result<Storage, PlanError> {
+    let wrong = |text: &String| {
+        PlanError::new(format!(
+            "spec.storage.driver.swift.authversion: {text:?} is no version: write 1, 2 or 3"
+        ))
+    };
+    let version = |text: &String| text.trim_start_matches('v').parse::<i64>().map_err(|_| wrong(text));
+    Ok(Storage::new("swift")
+        .with("authurl", &swift.auth_url)
+        .with_some("username", swift.username.as_ref())
+        .with("container", &swift.container)
+        .with_some("prefix", swift.prefix.as_ref())
+        .with_some("region", swift.region.as_ref())
+        .with_some("tenant", swift.tenant.as_ref())
+        .with_some("tenantid", swift.tenant_id.as_ref())
+        .with_some("domain", swift.domain.as_ref())
+        .with_some("domainid", swift.domain_id.as_ref())
+        .with_some("trustid", swift.trust_id.as_ref())
+        .with_some("accesskey", swift.access_key.as_ref())
+        .with_some("authversion", swift.auth_version.as_ref().map(version).transpose()?)
+        .with("endpointtype", swift.endpoint_type.to_string())
+        .with("insecureskipverify", swift.insecure_skip_verify)
+        .with_some("chunksize", swift.chunk_size)
+        .secret("password", password)
+        .secret("secretkey", secret_key))
 }
 
-fn gcs_stored(gcs: &driver::Gcs, sources: &mut Sources<'_>) -> Result<Stored, PlanError> {
-    let Some(bucket) = gcs.bucket.clone() else {
-        return Err(PlanError::new("spec.storage.driver.gcs.bucket is missing: name it"));
-    };
-    let driver = Storage::Gcs(file::Gcs {
-        bucket,
-        root_directory: gcs.path_prefix.clone(),
-        chunk_size: gcs.chunk_size.clone(),
-        key_file: gcs.key_data_ref.is_some(),
-    });
-    let key = gcs.key_data_ref.as_deref();
-    let volumes =
-        key.map(|name| gcs_key(sources, "spec.storage.driver.gcs.keyDataRef", name)).into_iter().collect();
-    Ok(Stored { driver, volumes })
+/// Microsoft's Azure. Its path prefix is for charts alone: the registry's images begin at the container's root.
+pub(crate) fn azure(azure: &driver::Azure, account_key: Confidential) -> Result<Storage, PlanError> {
+    let given = |name: &str, value| required(&format!("spec.storage.driver.azure.{name}"), value);
+    Ok(Storage::new("azure")
+        .with("accountname", given("accountname", azure.account_name.as_ref())?)
+        .with("container", given("container", azure.container.as_ref())?)
+        .with("realm", &azure.base_url)
+        .secret("accountkey", Some(account_key)))
+}
+
+/// Google's Cloud Storage. Without a key, the pod's own identity is used.
+pub(crate) fn gcs(gcs: &driver::Gcs) -> Result<Storage, PlanError> {
+    Ok(Storage::new("gcs")
+        .with("bucket", required("spec.storage.driver.gcs.bucket", gcs.bucket.as_ref())?)
+        .with_some("keyfile", gcs.key_data_ref.as_ref().map(|_| GCS_KEY_PATH))
+        .with_some("rootdirectory", gcs.path_prefix.as_ref())
+        .with_some("chunksize", gcs.chunk_size.as_ref()))
+}
+
+/// Alibaba's OSS.
+pub(crate) fn oss(oss: &driver::Oss, access_key_secret: Confidential) -> Storage {
+    Storage::new("oss")
+        .with("accesskeyid", &oss.access_key_id)
+        .with("region", &oss.region)
+        .with("bucket", &oss.bucket)
+        .with_some("endpoint", oss.endpoint.as_ref().map(|host| format!("{}.{host}", oss.bucket)))
+        .with("internal", oss.internal)
+        .with("encrypt", oss.encrypt)
+        .with("secure", oss.secure)
+        .with_some("chunksize", oss.chunk_size)
+        .with_some("rootdirectory", oss.path_prefix.as_ref())
+        .secret("accesskeysecret", Some(access_key_secret))
 }
 
 /// The key of an account of Google's, as a file.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use windlass_operator::yaml::{Map, Style};
 
 use super::address::Address;
-use super::env::{Environment, SecretKey};
+use super::env::{Env, EnvValue, Environment, SecretKey};
 use super::goduration::go_duration;
 use super::redis::Redis;
 use super::rendered::Rendered;
@@ -104,94 +104,55 @@ pub struct ChartCache {
     pub password: Option<SecretKey>,
 }
 
-/// Where the charts are. Prefixes are those of the user: what is appended to them is a matter of this module.
+/// The store of the charts: a driver, and the variables that ChartMuseum reads its parameters from.
 #[derive(Debug, Clone)]
-pub enum ChartStorage {
-    /// Files.
-    FileSystem {
-        /// A path in the volume. The volume is mounted by this path too, so that charts are below it twice.
-        prefix: Option<String>,
-    },
-    /// S3.
-    Amazon {
-        /// The bucket.
-        bucket: String,
-        /// The path in it.
-        prefix: Option<String>,
-        /// The region.
-        region: Option<String>,
-        /// Another server than Amazon's.
-        endpoint: Option<String>,
-        /// Encryption by the server.
-        server_side_encryption: Option<String>,
-        /// The name of the key.
-        access_key_id: Option<String>,
-        /// The key.
-        secret_key: Option<SecretKey>,
-    },
-    /// Azure.
-    Azure {
-        /// The container.
-        container: String,
-        /// The path in it.
-        prefix: Option<String>,
-        /// The account.
-        account_name: String,
-        /// The account's key.
-        account_key: SecretKey,
-        /// `core.windows.net`, or that of another cloud.
-        base_url: Option<String>,
-    },
-    /// Google's storage.
-    Gcs {
-        /// The bucket.
-        bucket: String,
-        /// The path in it.
-        prefix: Option<String>,
-        /// Whether a key is mounted at [`GCS_KEY_PATH`].
-        key_file: bool,
-    },
-    /// Swift.
-    OpenStack {
-        /// The container.
-        container: String,
-        /// The path in it.
-        prefix: Option<String>,
-        /// The region.
-        region: Option<String>,
-        /// Where to authenticate.
-        auth_url: String,
-        /// The user, by name or by number.
-        user: Option<Identity>,
-        /// The user's password.
-        password: Option<SecretKey>,
-        /// The tenant, by name or by number.
-        tenant: Option<Identity>,
-        /// The domain, by name or by number.
-        domain: Option<Identity>,
-    },
-    /// OSS.
-    Oss {
-        /// The bucket.
-        bucket: String,
-        /// The path in it.
-        prefix: Option<String>,
-        /// The server.
-        endpoint: String,
-        /// The name of the key.
-        access_key_id: String,
-        /// The key.
-        secret_key: SecretKey,
-    },
-}
+pub struct ChartStorage(Vec<Env>);
 
-/// Somebody or something at OpenStack.
-#[derive(Debug, Clone)]
-pub enum Identity {
-    /// By name.
-    Name(String),
-    /// By number.
-    Id(String),
+impl ChartStorage {
+    /// A driver without parameters.
+    pub fn new(driver: &str) -> Self {
+        Self(Vec::new()).with("STORAGE", driver)
+    }
+
+    /// Files, below a path in the volume. The volume is mounted by this path too, so that charts are below it twice.
+    pub fn files(path: Option<&str>) -> Self {
+        Self::new("local").with("STORAGE_LOCAL_ROOTDIR", joined(STORAGE_DIR, path.unwrap_or_default()))
+    }
+
+    /// Adds a variable.
+    #[must_use]
+    pub fn with(self, variable: &str, value: impl Into<String>) -> Self {
+        self.variable(variable, EnvValue::Literal(value.into()))
+    }
+
+    /// Adds a variable, if there is a value for it.
+    #[must_use]
+    pub fn with_some(self, variable: &str, value: Option<impl Into<String>>) -> Self {
+        match value {
+            Some(value) => self.with(variable, value),
+            None => self,
+        }
+    }
+
+    /// Adds the variable of the path in an object store, from the prefix that the user has given.
+    #[must_use]
+    pub fn below(self, variable: &str, prefix: Option<&str>) -> Self {
+        self.with(variable, charts_below(prefix))
+    }
+
+    /// Adds a variable from a Secret, if there is one.
+    #[must_use]
+    pub fn secret(self, variable: &str, key: Option<SecretKey>) -> Self {
+        match key {
+            Some(key) => self.variable(variable, EnvValue::Secret(key)),
+            None => self,
+        }
+    }
+
+    fn variable(mut self, name: &str, value: EnvValue) -> Self {
+        self.0.push(Env { name: name.to_owned(), value });
+        self
+    }
 }
 
 /// Renders ChartMuseum.
@@ -207,7 +168,7 @@ pub fn render(charts: &ChartMuseum) -> Rendered {
     if let Some((user, password)) = &charts.basic_auth {
         environment.secret("BASIC_AUTH_USER", user).secret("BASIC_AUTH_PASS", password);
     }
-    storage(&mut environment, &charts.storage);
+    environment.extend(&charts.storage.0);
     Rendered {
         config: [(CONFIG_KEY.to_owned(), file(charts).document(Style::File))].into(),
         env: environment.finish(),
@@ -267,79 +228,6 @@ fn cache(environment: &mut Environment, cache: &ChartCache) {
         .set("CACHE_REDIS_ADDR", Address::list(&cache.server.addresses))
         .set("CACHE_REDIS_DB", cache.database)
         .secret_some("CACHE_REDIS_PASSWORD", cache.password.as_ref());
-}
-
-fn storage(environment: &mut Environment, storage: &ChartStorage) {
-    match storage {
-        ChartStorage::FileSystem { prefix } => {
-            let rootdir = joined(STORAGE_DIR, prefix.as_deref().unwrap_or_default());
-            environment.set("STORAGE", "local").set("STORAGE_LOCAL_ROOTDIR", rootdir);
-        }
-        ChartStorage::Amazon {
-            bucket,
-            prefix,
-            region,
-            endpoint,
-            server_side_encryption,
-            access_key_id,
-            secret_key,
-        } => {
-            environment
-                .set("STORAGE", "amazon")
-                .set("STORAGE_AMAZON_BUCKET", bucket)
-                .set("STORAGE_AMAZON_PREFIX", charts_below(prefix.as_deref()))
-                .set_some("STORAGE_AMAZON_REGION", region.as_ref())
-                .set_some("STORAGE_AMAZON_ENDPOINT", endpoint.as_ref())
-                .set_some("STORAGE_AMAZON_SSE", server_side_encryption.as_ref())
-                .set_some("AWS_ACCESS_KEY_ID", access_key_id.as_ref())
-                .secret_some("AWS_SECRET_ACCESS_KEY", secret_key.as_ref());
-        }
-        ChartStorage::Azure { container, prefix, account_name, account_key, base_url } => {
-            environment
-                .set("STORAGE", "microsoft")
-                .set("STORAGE_MICROSOFT_CONTAINER", container)
-                .set("STORAGE_MICROSOFT_PREFIX", charts_below(prefix.as_deref()))
-                .set("AZURE_STORAGE_ACCOUNT", account_name)
-                .secret("AZURE_STORAGE_ACCESS_KEY", account_key)
-                .set_some("AZURE_BASE_URL", base_url.as_ref());
-        }
-        ChartStorage::Gcs { bucket, prefix, key_file } => {
-            environment
-                .set("STORAGE", "google")
-                .set("STORAGE_GOOGLE_BUCKET", bucket)
-                .set("STORAGE_GOOGLE_PREFIX", charts_below(prefix.as_deref()))
-                .set_some("GOOGLE_APPLICATION_CREDENTIALS", key_file.then_some(GCS_KEY_PATH));
-        }
-        ChartStorage::OpenStack { container, prefix, region, auth_url, user, password, tenant, domain } => {
-            environment
-                .set("STORAGE", "openstack")
-                .set("STORAGE_OPENSTACK_CONTAINER", container)
-                .set("STORAGE_OPENSTACK_PREFIX", charts_below(prefix.as_deref()))
-                .set_some("STORAGE_OPENSTACK_REGION", region.as_ref())
-                .set("OS_AUTH_URL", auth_url)
-                .secret_some("OS_PASSWORD", password.as_ref());
-            for (who, name, id) in [
-                (user, "OS_USERNAME", "OS_USERID"),
-                (tenant, "OS_TENANT_NAME", "OS_TENANT_ID"),
-                (domain, "OS_DOMAIN_NAME", "OS_DOMAIN_ID"),
-            ] {
-                match who {
-                    Some(Identity::Name(value)) => environment.set(name, value),
-                    Some(Identity::Id(value)) => environment.set(id, value),
-                    None => environment,
-                };
-            }
-        }
-        ChartStorage::Oss { bucket, prefix, endpoint, access_key_id, secret_key } => {
-            environment
-                .set("STORAGE", "alibaba")
-                .set("STORAGE_ALIBABA_BUCKET", bucket)
-                .set("STORAGE_ALIBABA_ENDPOINT", endpoint)
-                .set("STORAGE_ALIBABA_PREFIX", charts_below(prefix.as_deref()))
-                .set("ALIBABA_CLOUD_ACCESS_KEY_ID", access_key_id)
-                .secret("ALIBABA_CLOUD_ACCESS_KEY_SECRET", secret_key);
-        }
-    }
 }
 
 /// Where charts are in an object store, beside the images.

@@ -83,6 +83,10 @@ impl Environment {
         self
     }
 
+    pub(crate) fn extend(&mut self, variables: &[Env]) {
+        self.0.extend_from_slice(variables);
+    }
+
     fn push(&mut self, name: &str, value: EnvValue) -> &mut Self {
         self.0.push(Env { name: name.to_owned(), value });
         self

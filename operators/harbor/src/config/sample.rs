@@ -16,8 +16,8 @@ use super::portal::{Families, Portal};
 use super::proxy::Proxy;
 use super::redis::{Redis, index};
 use super::registry::{
-    Auth, Cache, Debug, FileSystem, HTTP_SECRET, Health, HealthCheck, Http, HttpSecret, Log, Middlewares,
-    Notifications, Registry, RegistryRedis, Schema1, Storage, UploadPurging, Validation,
+    Auth, Cache, Debug, HTTP_SECRET, Health, HealthCheck, Http, HttpSecret, Log, Middlewares, Notifications,
+    Registry, RegistryRedis, Schema1, Storage, UploadPurging, Validation,
 };
 use super::registryctl::RegistryController;
 use super::telemetry::Metrics;
@@ -204,7 +204,7 @@ pub(super) fn registry(storage: Storage, tls: bool) -> Registry {
 }
 
 pub(super) fn files() -> Storage {
-    Storage::FileSystem(FileSystem { max_threads: 100 })
+    Storage::filesystem(100)
 }
 
 pub(super) fn registryctl(tls: bool) -> RegistryController {

@@ -4,13 +4,15 @@
 
 use std::fmt::Write as _;
 
-use crate::catalogue::{Component, Release};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
-use super::chartmuseum::{ChartStorage, Identity};
+use crate::catalogue::{Component, Release};
+use crate::components::{chartmuseum_storage, registry_storage};
+
+use super::chartmuseum::ChartStorage;
 use super::redis::{Redis, index};
-use super::registry::{
-    Azure, Cache, Gcs, Hook, Middleware, Options, Oss, RegistryRedis, S3, S3Keys, Storage, Swift,
-};
+use super::registry::{Cache, Hook, Middleware, Options, RegistryRedis, Storage};
 use super::sample::{self, PASSWORD, release};
 use super::{EnvValue, Rendered, SecretKey};
 use super::{
@@ -62,7 +64,7 @@ fn harbor(release: &Release, tls: bool) -> Vec<(Component, Rendered)> {
         (Component::Proxy, proxy::render(&sample::proxy(tls), release)),
     ];
     if release.image(Component::ChartMuseum).is_some() {
-        let storage = ChartStorage::FileSystem { prefix: Some("team".to_owned()) };
+        let storage = ChartStorage::files(Some("team"));
         parts.push((Component::ChartMuseum, chartmuseum::render(&sample::chartmuseum(storage, tls))));
     }
     if release.image(Component::NotaryServer).is_some() {
@@ -132,86 +134,42 @@ fn every_reference_into_the_own_secret_is_there() {
     }
 }
 
+fn given<T: DeserializeOwned>(driver: Value) -> T {
+    serde_json::from_value(driver).unwrap()
+}
+
 fn drivers() -> Vec<(&'static str, Storage)> {
-    let some = |text: &str| Some(text.to_owned());
-    let s3 = S3 {
-        region: "eu-west-1".to_owned(),
-        bucket: "images".to_owned(),
-        secure: true,
-        v4_auth: true,
-        storage_class: some("STANDARD"),
-        ..S3::default()
-    };
-    let keys = Some(S3Keys { access: "0123".to_owned(), secret: PASSWORD.into() });
+    let key = || Some(PASSWORD.into());
+    let bare = json!({"region": "eu-west-1", "bucket": "images"});
+    let s3 = json!({
+        "region": "eu-west-1", "bucket": "images", "accesskey": "0123", "secretkeyRef": "store",
+        "regionendpoint": "https://minio.example:9000", "rootdirectory": "/harbor", "skipverify": true,
+        "chunksize": 5_242_880, "multipartcopychunksize": 33_554_432, "multipartcopymaxconcurrency": 100,
+        "multipartcopythresholdsize": 33_554_432,
+    });
+    let swift = json!({
+        "authurl": "https://keystone.example/v3", "username": "harbor", "passwordRef": "store",
+        "container": "images", "prefix": "harbor", "tenant": "team", "domainID": "0123", "accesskey": "temp",
+        "secretkeyRef": "store", "authversion": "v3",
+    });
+    let azure = json!({"accountname": "harbor", "accountkeyRef": "store", "container": "images"});
+    let gcs =
+        json!({"bucket": "images", "pathPrefix": "/harbor", "chunkSize": "5242880", "keyDataRef": "store"});
+    let oss = json!({
+        "accessKeyID": "id", "accessSecretRef": "store", "region": "oss-cn-hangzhou", "bucket": "images",
+        "endpoint": "oss-cn-hangzhou.aliyuncs.com", "pathPrefix": "/harbor", "encrypt": true,
+        "chunksize": 10_485_760,
+    });
     vec![
         ("filesystem", sample::files()),
-        (
-            "s3",
-            Storage::S3(S3 {
-                keys,
-                region_endpoint: some("https://minio.example:9000"),
-                root_directory: some("/harbor"),
-                skip_verify: true,
-                chunk_size: Some(5_242_880),
-                multipart_copy_chunk_size: Some(33_554_432),
-                multipart_copy_max_concurrency: Some(100),
-                multipart_copy_threshold_size: Some(33_554_432),
-                ..s3.clone()
-            }),
-        ),
-        ("s3-without-keys", Storage::S3(s3)),
-        (
-            "swift",
-            Storage::Swift(Swift {
-                auth_url: "https://keystone.example/v3".to_owned(),
-                username: some("harbor"),
-                password: Some(PASSWORD.into()),
-                container: "images".to_owned(),
-                prefix: some("harbor"),
-                tenant: some("team"),
-                domain_id: some("0123"),
-                access_key: some("temp"),
-                secret_key: Some("[".into()),
-                auth_version: Some(3),
-                endpoint_type: some("public"),
-                ..Swift::default()
-            }),
-        ),
-        (
-            "azure",
-            Storage::Azure(Azure {
-                account_name: "harbor".to_owned(),
-                account_key: "a2V5Cg==".into(),
-                container: "images".to_owned(),
-                realm: "core.windows.net".to_owned(),
-            }),
-        ),
-        (
-            "gcs",
-            Storage::Gcs(Gcs {
-                bucket: "images".to_owned(),
-                root_directory: some("/harbor"),
-                chunk_size: some("5242880"),
-                key_file: true,
-            }),
-        ),
-        ("gcs-without-key", Storage::Gcs(Gcs { bucket: "images".to_owned(), ..Gcs::default() })),
-        (
-            "oss",
-            Storage::Oss(Oss {
-                access_key_id: "id".to_owned(),
-                access_key_secret: PASSWORD.into(),
-                region: "oss-cn-hangzhou".to_owned(),
-                bucket: "images".to_owned(),
-                endpoint: some("oss-cn-hangzhou.aliyuncs.com"),
-                root_directory: some("/harbor"),
-                internal: false,
-                encrypt: true,
-                secure: true,
-                chunk_size: Some(10_485_760),
-            }),
-        ),
-        ("inmemory", Storage::InMemory),
+        ("s3", registry_storage::s3(&given(s3), key())),
+        ("s3-without-keys", registry_storage::s3(&given(bare), None)),
+        ("swift", registry_storage::swift(&given(swift), key(), Some("[".into())).unwrap()),
+        ("azure", registry_storage::azure(&given(azure), "a2V5Cg==".into()).unwrap()),
+        ("gcs", registry_storage::gcs(&given(gcs)).unwrap()),
+        ("gcs-without-key", registry_storage::gcs(&given(json!({"bucket": "images"}))).unwrap()),
+        ("oss", registry_storage::oss(&given(oss), PASSWORD.into())),
+        ("inmemory", Storage::in_memory()),
     ]
 }
 
@@ -227,55 +185,28 @@ fn the_registry_is_rendered_for_each_storage() {
 
 #[test]
 fn chartmuseum_is_rendered_for_each_storage() {
-    let some = |text: &str| Some(text.to_owned());
+    let key = |name: &str| SecretKey::new(name, "secret");
+    let amazon = json!({
+        "bucket": "charts", "prefix": "/harbor", "region": "eu-west-1", "endpoint": "https://minio.example:9000",
+        "accessKeyID": "id", "accessSecretRef": "s3",
+    });
+    let azure = json!({"accountname": "harbor", "accountkeyRef": "azure", "container": "charts"});
+    let gcs = json!({"bucket": "charts", "pathPrefix": "harbor", "keyDataSecretRef": "gcs"});
+    let openstack = json!({
+        "container": "charts", "region": "eu", "authenticationURL": "https://keystone.example/v3",
+        "username": "harbor", "passwordRef": "swift", "tenantID": "0123", "domain": "Default",
+    });
+    let oss = json!({
+        "bucket": "charts", "endpoint": "oss-cn-hangzhou.aliyuncs.com", "accessKeyID": "id",
+        "accessSecretRef": "oss",
+    });
     let storages = [
-        ("filesystem", ChartStorage::FileSystem { prefix: None }),
-        (
-            "amazon",
-            ChartStorage::Amazon {
-                bucket: "charts".to_owned(),
-                prefix: some("/harbor"),
-                region: some("eu-west-1"),
-                endpoint: some("https://minio.example:9000"),
-                server_side_encryption: None,
-                access_key_id: some("id"),
-                secret_key: Some(SecretKey::new("s3", "secret")),
-            },
-        ),
-        (
-            "azure",
-            ChartStorage::Azure {
-                container: "charts".to_owned(),
-                prefix: some("/azure/harbor/charts"),
-                account_name: "harbor".to_owned(),
-                account_key: SecretKey::new("azure", "secret"),
-                base_url: some("core.windows.net"),
-            },
-        ),
-        ("gcs", ChartStorage::Gcs { bucket: "charts".to_owned(), prefix: some("harbor"), key_file: true }),
-        (
-            "openstack",
-            ChartStorage::OpenStack {
-                container: "charts".to_owned(),
-                prefix: None,
-                region: some("eu"),
-                auth_url: "https://keystone.example/v3".to_owned(),
-                user: Some(Identity::Name("harbor".to_owned())),
-                password: Some(SecretKey::new("swift", "secret")),
-                tenant: Some(Identity::Id("0123".to_owned())),
-                domain: Some(Identity::Name("Default".to_owned())),
-            },
-        ),
-        (
-            "oss",
-            ChartStorage::Oss {
-                bucket: "charts".to_owned(),
-                prefix: None,
-                endpoint: "oss-cn-hangzhou.aliyuncs.com".to_owned(),
-                access_key_id: "id".to_owned(),
-                secret_key: SecretKey::new("oss", "secret"),
-            },
-        ),
+        ("filesystem", ChartStorage::files(None)),
+        ("amazon", chartmuseum_storage::amazon(&given(amazon), Some(key("s3")))),
+        ("azure", chartmuseum_storage::azure(&given(azure), key("azure")).unwrap()),
+        ("gcs", chartmuseum_storage::gcs(&given(gcs))),
+        ("openstack", chartmuseum_storage::openstack(&given(openstack), Some(key("swift")))),
+        ("oss", chartmuseum_storage::oss(&given(oss), key("oss"))),
     ];
     for (name, storage) in storages {
         let rendered = chartmuseum::render(&sample::chartmuseum(storage, false));

@@ -9,9 +9,8 @@ use base64::prelude::BASE64_STANDARD;
 use harbor_operator::components::registry::RegistryBlueprint;
 use harbor_operator::config::redis::{Redis, index};
 use harbor_operator::config::registry::{
-    Auth, CONFIG_KEY, Cache, FileSystem, HTPASSWD_PATH, Health, HealthCheck, Http, Log, Middlewares,
-    Notifications, Registry, RegistryRedis, S3, S3Keys, STORAGE_DIR, Schema1, Storage, UploadPurging,
-    Validation,
+    Auth, CONFIG_KEY, Cache, HTPASSWD_PATH, Health, HealthCheck, Http, Log, Middlewares, Notifications,
+    Registry, RegistryRedis, STORAGE_DIR, Schema1, Storage, UploadPurging, Validation,
 };
 use harbor_operator::config::{Confidential, Rendered, htpasswd, outbound, registry};
 use serde_json::json;
@@ -79,7 +78,7 @@ fn registry_with(storage: Storage, redis: Option<Redis>, tls: bool) -> Registry 
 }
 
 fn files() -> Storage {
-    Storage::FileSystem(FileSystem { max_threads: 100 })
+    Storage::filesystem(100)
 }
 
 /// Pushes a blob, pulls it, deletes it.
@@ -179,7 +178,7 @@ fn the_registry_speaks_internal_tls() {
     let users = htpasswd::line(USER, &"secret".into(), 4, [7; 16]).unwrap();
     for version in VERSIONS {
         let rendered =
-            registry::render(&registry_with(Storage::InMemory, None, true), &release(version), "registry");
+            registry::render(&registry_with(Storage::in_memory(), None, true), &release(version), "registry");
         let server = RegistryServer::start(dir.path(), &rendered, &users, Some(&tls));
         let client = Client { tls: Some(tls.client()), ..Client::new(server.port) }.by(USER, "secret");
         push_and_pull(&client, version.as_bytes());
@@ -209,7 +208,7 @@ fn passwords_survive_the_registrys_environment() {
         "@x",
     ] {
         let redis = RedisServer::start(dir.path(), Some(password), None, "");
-        let input = registry_with(Storage::InMemory, Some(redis_at(redis.port, Some(password))), false);
+        let input = registry_with(Storage::in_memory(), Some(redis_at(redis.port, Some(password))), false);
         let rendered = registry::render(&input, &release("2.15.2"), "registry");
         let mut server = RegistryServer::start(dir.path(), &rendered, &users, None);
         push_and_pull(&Client::new(server.port).by(USER, "secret"), b"blob");
@@ -227,20 +226,22 @@ fn the_keys_of_s3_survive_the_registrys_file_and_environment() {
         [("0123", every_character()), ("1e3", "0123".to_owned()), ("AKIA", "*star".to_owned())]
     {
         let s3 = S3Server::start();
-        let storage = Storage::S3(S3 {
-            region: "eu-west-1".to_owned(),
-            bucket: "images".to_owned(),
-            region_endpoint: Some(format!("http://127.0.0.1:{}", s3.port)),
-            root_directory: Some("/harbor".to_owned()),
-            keys: Some(S3Keys { access: access.to_owned(), secret: secret.as_str().into() }),
-            v4_auth: true,
-            chunk_size: Some(5_242_880),
-            storage_class: Some("STANDARD".to_owned()),
-            multipart_copy_chunk_size: Some(33_554_432),
-            multipart_copy_max_concurrency: Some(100),
-            multipart_copy_threshold_size: Some(33_554_432),
-            ..S3::default()
-        });
+        let storage = Storage::new("s3")
+            .with("region", "eu-west-1")
+            .with("bucket", "images")
+            .with("regionendpoint", format!("http://127.0.0.1:{}", s3.port))
+            .with("rootdirectory", "/harbor")
+            .with("accesskey", access)
+            .with("encrypt", false)
+            .with("secure", false)
+            .with("skipverify", false)
+            .with("v4auth", true)
+            .with("chunksize", 5_242_880_i64)
+            .with("storageclass", "STANDARD")
+            .with("multipartcopychunksize", 33_554_432_i64)
+            .with("multipartcopymaxconcurrency", 100_i64)
+            .with("multipartcopythresholdsize", 33_554_432_i64)
+            .secret("secretkey", Some(secret.as_str().into()));
         let rendered = registry::render(&registry_with(storage, None, false), &release("2.15.2"), "registry");
         let server = RegistryServer::start(dir.path(), &rendered, &users, None);
         let client = Client::new(server.port).by(USER, "secret");
@@ -260,13 +261,13 @@ fn the_keys_of_s3_survive_the_registrys_file_and_environment() {
 fn the_registry_uses_s3_without_keys() {
     let dir = TempDir::new().unwrap();
     let users = htpasswd::line(USER, &"secret".into(), 4, [7; 16]).unwrap();
-    let storage = Storage::S3(S3 {
-        region: "eu-west-1".to_owned(),
-        bucket: "images".to_owned(),
-        secure: true,
-        v4_auth: true,
-        ..S3::default()
-    });
+    let storage = Storage::new("s3")
+        .with("region", "eu-west-1")
+        .with("bucket", "images")
+        .with("encrypt", false)
+        .with("secure", true)
+        .with("skipverify", false)
+        .with("v4auth", true);
     let rendered = registry::render(&registry_with(storage, None, false), &release("2.15.2"), "registry");
     assert!(rendered.secret.is_empty());
     let server = RegistryServer::start(dir.path(), &rendered, &users, None);

@@ -118,7 +118,7 @@ fn storage(registry: &Registry) -> Map {
         .with("uploadpurging", purging)
         .with("readonly", Map::new().with("enabled", registry.read_only));
     Map::new()
-        .with(registry.storage.provider(), registry.storage.section())
+        .with(registry.storage.driver(), registry.storage.parameters())
         .with("cache", Map::new().with("blobdescriptor", cache))
         .with("maintenance", maintenance)
         .with("delete", Map::new().with("enabled", registry.delete))

@@ -19,7 +19,7 @@ use super::redis::Redis;
 use super::rendered::{Rendered, Vault};
 use super::yaml::registry_env_value;
 
-pub use storage::{Azure, FileSystem, Gcs, Oss, S3, S3Keys, Storage, Swift};
+pub use storage::Storage;
 
 /// The key of `config.yml` in the ConfigMap, or in the Secret where it holds secrets.
 pub const CONFIG_KEY: &str = "config.yml";
@@ -393,7 +393,7 @@ pub fn render(registry: &Registry, release: &Release, secret: &str) -> Rendered 
         }
     }
     for (name, value) in registry.storage.secrets() {
-        environment.secret(name, &vault.put(name, registry_env_value(value)));
+        environment.secret(&name, &vault.put(&name, registry_env_value(value)));
     }
     if registry.schema1.key {
         environment.set("REGISTRY_COMPATIBILITY_SCHEMA1_SIGNINGKEYFILE", SCHEMA1_KEY_PATH);
