@@ -14,6 +14,7 @@ use k8s_openapi::api::networking::v1::Ingress;
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
+use windlass::names::mark;
 use windlass_operator::Settings;
 use windlass_runtime::manager::Stop;
 use windlass_testenv::torture::{Kind, OperatorRun, Scene, StepResult, Torture};
@@ -41,9 +42,8 @@ fn is_generated(secret: &DynamicObject) -> bool {
 
 /// Owners have other uids in every run, and so have the marks that are made of them and of what is random.
 fn forget_what_differs(object: &mut DynamicObject) {
-    // The last two are of certificates: made at another time, of an authority with another key.
-    let made_of_uids =
-        ["windlass.dev/digest", "windlass.dev/dependencies", "windlass.dev/due", "windlass.dev/made-from"];
+    // The last three are of certificates: made at another time, of an authority with another key.
+    let made_of_uids = [mark::DIGEST, mark::DEPENDENCIES, mark::DUE, mark::MADE_FROM, mark::MADE_AT];
     let of_volumes = |mark: &str| {
         ["volume.", "pv.", "deployment.kubernetes.io/"].iter().any(|prefix| mark.starts_with(prefix))
     };
