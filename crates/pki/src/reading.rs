@@ -22,7 +22,7 @@ pub enum Validity {
     NotYet,
     /// It is alive.
     Valid,
-    /// Its life is over.
+    /// The certificate has expired.
     Ended,
 }
 
@@ -111,7 +111,7 @@ impl Certificate {
         self.ends
     }
 
-    /// Its validity at this moment, apart from who issued it.
+    /// Returns the validity at this moment, apart from who issued the certificate.
     pub fn validity(&self, now: Timestamp) -> Validity {
         if now < self.begins {
             Validity::NotYet
@@ -133,12 +133,12 @@ impl Certificate {
         after(self.made(), life * 2 / 3)
     }
 
-    /// Its common name.
+    /// Returns the common name of the certificate.
     pub fn common_name(&self) -> Option<&str> {
         self.common_name.as_deref()
     }
 
-    /// Its subject alternative names: DNS names, and IP addresses in text.
+    /// Returns the subject alternative names: DNS names, and IP addresses in text.
     pub fn names(&self) -> &BTreeSet<String> {
         &self.names
     }

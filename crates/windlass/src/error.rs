@@ -24,7 +24,7 @@ impl PlanError {
         Self { source: why.into().into(), unknown: true }
     }
 
-    /// Whether the plan only waits for a fact that is not known yet.
+    /// Returns whether the plan only waits for a fact that is not known yet.
     pub fn is_unknown(&self) -> bool {
         self.unknown
     }

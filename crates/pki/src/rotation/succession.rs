@@ -76,7 +76,7 @@ pub struct Succession {
 /// An authority that issues no more and is still trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Previous {
-    /// Its certificate in PEM, or those of several authorities.
+    /// The certificate in PEM, or those of several authorities.
     pub certificate: String,
     /// The moment since when another authority issues in its place. In the future if the other one had to be made at once: until then it
     /// issues only where there is no certificate that anybody trusts.

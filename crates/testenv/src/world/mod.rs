@@ -23,7 +23,7 @@
 //! use windlass_testenv::world::World;
 //! use windlass_testenv::{Rules, TestEnv};
 //!
-//! # async fn start_my_operator(_: kube::Config) -> windlass_testenv::world::Running { unimplemented!() }
+//! # async fn start_my_operator(_: kube::Config) -> windlass_testenv::world::Running { std::future::pending().await }
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let env = TestEnv::shared().await?;
 //! let namespace = env.namespace("my-test").await?;

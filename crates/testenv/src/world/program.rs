@@ -16,7 +16,7 @@ use crate::eventually::eventually;
 #[must_use = "it ends when it is dropped"]
 pub struct Program {
     child: Child,
-    /// What its first screen says.
+    /// The first screen of the program.
     facts: BTreeMap<String, String>,
 }
 
@@ -87,7 +87,7 @@ impl Program {
         .await
     }
 
-    /// Its resident memory, in MB.
+    /// Returns the resident memory of the program, in MB.
     pub fn resident(&self) -> Result<f64> {
         let path = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(&path).map_err(Error::file(&path))?;

@@ -56,7 +56,7 @@ impl Run<'_> {
         self.apply_to(write, meta, "adopted").await
     }
 
-    /// What is known of an object that was read from the server.
+    /// Decodes an object that was read from the server.
     fn decode(&self, found: &Value) -> Result<Live, NodeError> {
         let keep = Keep::default().annotation(ask::ADOPT).annotation(mark::RETAIN).manager(self.applier.name);
         // From text: managers' entries are kept as they are written, which a tree no longer knows.
@@ -65,7 +65,7 @@ impl Run<'_> {
             .map_err(|_| NodeError::transient(Reason::Unavailable, "what is there cannot be read"))
     }
 
-    /// Whether an object is data that an earlier owner of our name left behind.
+    /// Returns whether an object is data that an earlier owner of our name left behind.
     pub(super) fn is_left_for_us(&self, live: &Live) -> bool {
         let meta = &live.metadata;
         let kept_for_us =

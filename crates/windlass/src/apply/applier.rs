@@ -1,4 +1,4 @@
-//! What a run of a plan needs, whatever the plan.
+//! The applier: everything that a run of any plan needs.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::plan::draw::PATIENCE;
 use crate::plan::options::Mutation;
 use crate::plan::owner::OwnerView;
 
-/// What became of the nodes of a plan.
+/// The report of a run: what became of each node of a plan.
 pub(crate) type Report = windlass_graph::Report<NodeError, Wait>;
 
 /// Applies the plans of one controller.
@@ -36,11 +36,11 @@ pub(crate) struct Applier {
     pub(crate) mutations: Vec<Mutation>,
     pub(crate) metrics: PlanMetrics,
     pub(crate) recorder: Recorder,
-    /// How many nodes of one plan are visited at the same time.
+    /// The number of nodes of one plan that are visited at the same time.
     pub(crate) concurrency: usize,
-    /// How often one object may be written with the same content.
+    /// The write budget: the number of times that one object may be written with the same content.
     pub(crate) writes: u32,
-    /// Whether an owner of this uid exists.
+    /// True if an owner of this uid exists.
     pub(crate) has_owner: Box<dyn Fn(&str) -> bool + Send + Sync>,
 }
 

@@ -125,12 +125,12 @@ impl Completion<'_> {
     }
 }
 
-/// Whether an object has pods that are replaced when the content of a dependency changes.
+/// Returns whether an object has pods that are replaced when the content of a dependency changes.
 fn rolls(desired: &Desired) -> bool {
     desired.makes_pods() && desired.resource.group == "apps"
 }
 
-/// Whether a digest of the object, or of the contents that flow into it, has to be keyed.
+/// Returns whether a digest of the object, or of the contents that flow into it, has to be keyed.
 fn needs_key(desired: &Desired, contents: &[Content]) -> bool {
     desired.is_secret() || (rolls(desired) && !contents.is_empty())
 }

@@ -26,7 +26,7 @@ pub(crate) fn retry_after(error: &NodeError) -> Option<Duration> {
 }
 
 impl Run<'_> {
-    /// Whether a write may be made, by what is remembered of earlier attempts.
+    /// Returns whether a write may be made, by what is remembered of earlier attempts.
     pub(super) fn may_write(&self, write: Write<'_>, attempt: &str) -> Result<(), NodeError> {
         let Write { place, desired, digest, .. } = write;
         let applier = self.applier;

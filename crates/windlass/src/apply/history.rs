@@ -23,7 +23,7 @@ const PATIENCE: u32 = 3;
 pub(crate) const WRITES: u32 = 20;
 const REFILL: Duration = Duration::from_mins(1);
 
-/// What is remembered of each node, by owner.
+/// The write history of each node, by owner.
 #[derive(Default)]
 pub(crate) struct WriteHistory(Mutex<HashMap<ObjectKey, Owner>>);
 
@@ -154,7 +154,7 @@ impl WriteHistory {
         })
     }
 
-    /// Whether so many refusals are the last word.
+    /// Returns whether so many refusals are the last word.
     pub(crate) fn is_last_word(times: u32) -> bool {
         times >= PATIENCE
     }
@@ -169,7 +169,7 @@ impl WriteHistory {
         });
     }
 
-    /// Whether this node's object has been written in this life.
+    /// Returns whether this node's object has been written in this life.
     pub(crate) fn was_written(&self, key: &ObjectKey, uid: Uid, node: &str) -> bool {
         self.with(key, uid, |owner| owner.nodes.get(node).is_some_and(|node| node.written))
     }

@@ -22,14 +22,14 @@ pub(super) struct Writer {
     resource: ResourceType,
     key: ObjectKey,
     uid: Uid,
-    /// Whether its spec names what it is said to have written.
+    /// True if its spec names what it is said to have written.
     names_it: bool,
-    /// Whether it only had it, and goes on without.
+    /// True if it only had it, and goes on without.
     stays: bool,
 }
 
 impl Writer {
-    /// Whether an object is its work, and nobody else's.
+    /// Returns whether an object is its work, and nobody else's.
     pub(super) fn wrote(&self, meta: &Meta) -> bool {
         meta.controller().map_or(self.names_it, |controller| controller.uid == self.uid)
     }
@@ -88,7 +88,7 @@ fn references(object: &Value) -> impl Iterator<Item = &Value> {
     object["metadata"]["ownerReferences"].as_array().into_iter().flatten()
 }
 
-/// Whether an object is an owner's: by who controls it, or, where nobody does and it stays, by our label. (What outlives its owner has
+/// Returns whether an object is an owner's: by who controls it, or, where nobody does and it stays, by our label. (What outlives its owner has
 /// only that. But anybody can copy a label: it is no reason to delete.)
 fn belongs_to(object: &Value, owner: Uid, stays: bool) -> bool {
     let owner = owner.to_string();
@@ -98,7 +98,7 @@ fn belongs_to(object: &Value, owner: Uid, stays: bool) -> bool {
     }
 }
 
-/// Whether a text anywhere in a value is this name.
+/// Returns whether a text anywhere in a value is this name.
 fn names(value: &Value, name: &str) -> bool {
     match value {
         Value::String(text) => text == name,

@@ -87,7 +87,7 @@ pub(crate) fn decide(inventory: Vec<Belonging>, explained: bool) -> Pruning {
     if staying.is_empty() { Pruning::Wait(going) } else { Pruning::Delete(staying) }
 }
 
-/// What pruning came to.
+/// The result of pruning.
 pub(crate) enum Pruned {
     /// Nothing is left that has no place in the plan.
     Done,

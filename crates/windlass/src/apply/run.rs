@@ -26,11 +26,11 @@ pub(super) struct Run<'a> {
     pub(super) pass: &'a Pass<'a>,
     /// The content of each node, for those that come after it.
     pub(super) contents: Mutex<Vec<Option<Content>>>,
-    /// What a visit did to the cluster, by node.
+    /// The effect of each visit on the cluster, by node.
     pub(super) results: Mutex<Vec<NodeResult>>,
-    /// What was generated, now or ever.
+    /// The generated objects, of this run and of earlier ones.
     pub(super) generated: Mutex<Vec<String>>,
-    /// Where the renewed objects of the plan are, by their nodes.
+    /// The places of the plan's renewed objects, by their nodes.
     pub(super) renewed: Vec<(usize, ResourceType, ObjectKey)>,
     /// Those of them that were read or made in this run: never kept beyond it.
     pub(super) bodies: Mutex<HashMap<usize, Value>>,
@@ -60,7 +60,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What was generated, and when the first renewed object is due.
+    /// Returns what was generated, and when the first renewed object is due.
     pub(super) fn into_notes(self) -> (Vec<String>, Option<Timestamp>) {
         (self.generated.into_inner(), self.due.into_inner())
     }

@@ -9,7 +9,7 @@ use crate::needs::Pass;
 use crate::plan::drawn::Drawn;
 use crate::plan::owner::OwnerView;
 
-/// What a teardown came to.
+/// The result of a teardown.
 pub(crate) enum TornDown {
     /// Nothing that belonged to the owner is left.
     Gone,

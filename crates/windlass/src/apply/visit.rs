@@ -25,10 +25,10 @@ use crate::plan::drawn::Drawn;
 use crate::plan::node::{Creation, Place, Visit, Visited, Write};
 use crate::plan::owner::{OwnerView, generated_entry};
 
-/// What a run of a plan came to.
+/// The result of a run of a plan.
 pub(crate) struct Applied {
     pub(crate) report: Report,
-    /// What was generated for the owner, now or ever: `Secret/key`.
+    /// The generated objects of the owner, of this run and of earlier ones: `Secret/key`.
     pub(crate) generated: Vec<String>,
     /// When the first renewed object is due.
     pub(crate) due: Option<Timestamp>,

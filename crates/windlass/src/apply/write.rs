@@ -64,7 +64,7 @@ impl Run<'_> {
         }
     }
 
-    /// What was accepted before is refused now, so somebody has put something beside it that cannot be there: it gives way.
+    /// Makes way for content that was accepted before and is refused now: somebody has put something beside it that cannot be there.
     async fn make_way(
         &self,
         write: Write<'_>,
@@ -119,7 +119,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether the object has had this very content before.
+/// Returns whether the object has had this very content before.
 fn has_had(digest: &str, live: &Meta) -> bool {
     live.annotations.get(mark::DIGEST).is_some_and(|known| **known == *digest)
 }

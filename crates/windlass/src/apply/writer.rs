@@ -194,13 +194,13 @@ pub(crate) fn creation(desired: &Desired) -> Value {
     body
 }
 
-/// Whether a write met another incarnation than the one it was meant for. Where there is none at all, that is a conflict; where there
+/// Returns whether a write met another incarnation than the one it was meant for. Where there is none at all, that is a conflict; where there
 /// is another, the server says that the uid cannot be changed.
 pub(crate) fn is_another(failure: &Failure) -> bool {
     matches!(failure, Failure::Invalid(causes) if causes.iter().any(|cause| cause.field == "metadata.uid"))
 }
 
-/// Whether the server refused a write because a field cannot be changed: by the fields that it names, never by its words.
+/// Returns whether the server refused a write because a field cannot be changed: by the fields that it names, never by its words.
 pub(crate) fn is_immutable(resource: &ResourceType, failure: &Failure) -> bool {
     let Failure::Invalid(causes) = failure else { return false };
     let fixed: &[(&str, &str)] = match (&*resource.group, &*resource.kind) {

@@ -78,7 +78,7 @@ impl AsContent for Hashed {
     }
 }
 
-/// Of an object that is in the way, only its being there matters.
+/// An object that is in the way: only its existence matters.
 impl AsContent for Bare {
     fn live(&self) -> &Live {
         AsLive::live(self)

@@ -17,22 +17,22 @@ pub(crate) fn id(resource: &ResourceType, key: &ObjectKey, namespace: Option<&st
     }
 }
 
-/// Whether the content of the kind is secret, so that digests of it must be keyed.
+/// Returns whether the content of the kind is secret, so that digests of it must be keyed.
 pub(crate) fn is_secret(resource: &ResourceType) -> bool {
     resource.group.is_empty() && resource.kind == "Secret"
 }
 
-/// Whether others depend on the content of the kind's objects, not only on their existence.
+/// Returns whether others depend on the content of the kind's objects, not only on their existence.
 pub(crate) fn has_content(resource: &ResourceType) -> bool {
     resource.group.is_empty() && matches!(&*resource.kind, "Secret" | "ConfigMap")
 }
 
-/// Whether objects of the kind hold data that nobody can make again.
+/// Returns whether objects of the kind hold data that nobody can make again.
 pub(crate) fn is_data(resource: &ResourceType) -> bool {
     resource.group.is_empty() && resource.kind == "PersistentVolumeClaim"
 }
 
-/// Whether metadata is all that is needed of the kind's objects. Their content, which may be secret, then never enters the
+/// Returns whether metadata is all that is needed of the kind's objects. Their content, which may be secret, then never enters the
 /// process.
 pub(crate) fn is_ready_by_existing(resource: &ResourceType) -> bool {
     matches!(

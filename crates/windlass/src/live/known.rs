@@ -41,7 +41,7 @@ impl<T> Known<T> {
         }
     }
 
-    /// Whether the fact is known.
+    /// Returns whether the fact is known.
     pub fn is_known(&self) -> bool {
         matches!(self, Self::Known(_))
     }

@@ -188,7 +188,7 @@ impl StatusFields {
 }
 
 impl LiveCondition {
-    /// Whether it says this: `True`, `False` or `Unknown`.
+    /// Returns whether it says this: `True`, `False` or `Unknown`.
     pub fn is(&self, status: &str) -> bool {
         self.status.as_deref() == Some(status)
     }

@@ -57,7 +57,7 @@ pub fn lost(desired: &Value, fields: &str) -> Option<String> {
 /// Metadata that says which object it is, or under which condition it is written.
 const IDENTITY: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
-/// Whether a member of an object, and all below it, is in `fields`. If not, `path` is where.
+/// Returns whether a member of an object, and all below it, is in `fields`. If not, `path` is where.
 fn member(name: &str, value: &Value, fields: &Map<String, Value>, path: &mut String) -> bool {
     let length = path.len();
     path.push('.');
@@ -101,7 +101,7 @@ fn entry<'a>(item: &Value, node: &'a Map<String, Value>) -> Option<&'a Map<Strin
     node.iter().find(|(key, _)| is_key_of(key, item)).and_then(|(_, entry)| entry.as_object())
 }
 
-/// Whether a key of `fieldsV1` is that of an item of a list.
+/// Returns whether a key of `fieldsV1` is that of an item of a list.
 pub(crate) fn is_key_of(key: &str, item: &Value) -> bool {
     match (key.get(..2), item) {
         (Some("k:"), Value::Object(item)) => {

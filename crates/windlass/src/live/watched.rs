@@ -127,7 +127,7 @@ impl<S: Shape + AsLive> OpenKind for Opened<S> {
     }
 }
 
-/// Which objects of the planned kinds a controller watches, and what it keeps of them.
+/// The objects of the planned kinds that a controller watches, and what it keeps of them.
 pub(crate) fn selection(name: &str, namespaces: Option<&[String]>) -> Result<Selection, InvalidSelector> {
     let keep = [
         mark::DIGEST,

@@ -12,7 +12,7 @@ pub(crate) trait Answers: Send + Sync {
     /// All objects of a kind that carry a label with a value.
     fn list(&self, ask: &ListAsk) -> Known<AnyObjects>;
 
-    /// Whether objects are assumed to exist, without values: in a preview.
+    /// Returns whether objects are assumed to exist, without values: in a preview.
     fn is_assumed(&self) -> bool {
         false
     }

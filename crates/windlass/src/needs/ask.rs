@@ -1,4 +1,4 @@
-//! What can be asked for, and what can be answered.
+//! Requests for objects, and the answers to them.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// What follows from the content of a cache and its state.
+    /// The answer that follows from the content of a cache and its state.
     pub(super) fn of(content: Option<Arc<dyn AsContent>>, state: &SyncState, form: Form) -> Self {
         match (content, state) {
             (Some(content), _) => Self::There(content),

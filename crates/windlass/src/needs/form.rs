@@ -1,4 +1,4 @@
-//! How much of an object is kept, and which requests share a watch.
+//! Forms of watched objects: how much of them is kept, and which requests share a watch.
 
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::resource::ResourceType;
@@ -11,14 +11,14 @@ pub(crate) struct SourceKey {
     pub(super) form: Form,
 }
 
-/// How much of an object is kept.
+/// The form in which an object is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Form {
     /// Only that the object exists.
     Presence,
     /// The digest of its content.
     Digest,
-    /// Its `data`.
+    /// The `data` of the object.
     Values,
     /// The whole object.
     Whole,
@@ -30,7 +30,7 @@ impl Form {
     pub(super) const ALL: [Self; 5] =
         [Self::Presence, Self::Digest, Self::Values, Self::Whole, Self::Observed];
 
-    /// Whether an object kept in this form answers a request for `other`.
+    /// Returns whether an object kept in this form answers a request for `other`.
     pub(super) fn serves(self, other: Self) -> bool {
         match other {
             Self::Presence | Self::Digest => true,

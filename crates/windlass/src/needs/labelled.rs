@@ -44,7 +44,7 @@ impl LabelledKind {
         (&self.resource, self.label, self.shape) == (&other.resource, other.label, other.shape)
     }
 
-    /// Whether this declaration covers a request.
+    /// Returns whether this declaration covers a request.
     pub(crate) fn answers(&self, ask: &ListAsk) -> bool {
         (&self.resource, self.label, self.shape) == (&ask.resource, ask.label, ask.shape)
     }
@@ -108,7 +108,7 @@ pub(crate) struct Labelled {
 type Interested = Mutex<HashMap<String, BTreeSet<ObjectKey>>>;
 
 impl Labelled {
-    /// Whether this watch answers a request.
+    /// Returns whether this watch answers a request.
     pub(super) fn answers(&self, ask: &ListAsk) -> bool {
         (&self.resource, self.label, self.shape) == (&ask.resource, ask.label, ask.shape)
     }

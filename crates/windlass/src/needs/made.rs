@@ -87,7 +87,7 @@ impl Made {
         self.stock.state()
     }
 
-    /// Whether an object of this kind, kept in this form, answers a request.
+    /// Returns whether an object of this kind, kept in this form, answers a request.
     pub(super) fn fits(&self, wanted: &SourceKey) -> bool {
         self.resource == wanted.resource && self.form.serves(wanted.form)
     }

@@ -38,7 +38,7 @@ struct State {
     /// Watches of what other controllers create that were waited for, by their index.
     awaited: BTreeSet<usize>,
     round: usize,
-    /// What this round asked for first, and is not known yet.
+    /// Requests that this round made first and that have no answer yet.
     new: Vec<New>,
     /// The time of this pass is over.
     late: bool,
@@ -70,7 +70,7 @@ impl<'r> Pass<'r> {
         registry.hold(owner, asked, &unknown, end);
     }
 
-    /// What this round asked for first and is not known yet, as `Secret password`.
+    /// Returns the requests that this round made first and that have no answer yet, as `Secret password`.
     pub(crate) fn new_asks(&self) -> Vec<String> {
         self.state.lock().new.iter().map(|new| new.title.clone()).collect()
     }
@@ -121,7 +121,7 @@ impl<'r> Pass<'r> {
         (asked, unknown)
     }
 
-    /// Whether an object that is asked for in this round first counts as not asked for before, though it is watched.
+    /// Returns whether an object that is asked for in this round first counts as not asked for before, though it is watched.
     fn is_withheld(&self, state: &State, first: usize, followed: &Arc<Followed>) -> bool {
         self.endless && first == state.round && !self.registry.was_complete_with(self.owner, followed)
     }

@@ -17,7 +17,7 @@ use super::labelled::{Labelled, ListAsk};
 use super::made::Made;
 use super::source::Source;
 
-/// How a pass ended.
+/// The end of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PassEnd {
     /// Everything that the plan asked for is known.
@@ -100,12 +100,12 @@ impl Sources {
     }
 }
 
-/// What an owner holds from one pass to the next.
+/// The watches that an owner holds from one pass to the next.
 #[derive(Default)]
 struct Held {
-    /// What the last complete pass asked for: let go only by the next complete one.
+    /// Requests of the last complete pass: let go only by the next complete one.
     complete: Holds,
-    /// What the passes since then asked for last.
+    /// Requests of the last pass since then.
     since: Holds,
     /// The last pass ran out of rounds.
     endless: bool,
@@ -154,7 +154,7 @@ impl Registry {
         Self { cache: cache.clone(), wake, sources, held: Mutex::default(), made, lists }
     }
 
-    /// Whether the last pass of an owner ran out of rounds.
+    /// Returns whether the last pass of an owner ran out of rounds.
     pub(super) fn ran_out(&self, owner: &ObjectKey) -> bool {
         self.held.lock().get(owner).is_some_and(|held| held.endless)
     }
@@ -213,7 +213,7 @@ impl Registry {
         }
     }
 
-    /// Whether the last complete pass of an owner asked for this object.
+    /// Returns whether the last complete pass of an owner asked for this object.
     pub(super) fn was_complete_with(&self, owner: &ObjectKey, followed: &Arc<Followed>) -> bool {
         self.held.lock().get(owner).is_some_and(|held| held.complete.has(followed))
     }

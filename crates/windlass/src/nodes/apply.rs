@@ -19,7 +19,7 @@ use crate::plan::node::{
 };
 use crate::plan::{Plan, Planned};
 
-/// How often to look whether a kind that may be missing has been installed: nobody tells.
+/// The interval at which to look whether a missing kind has been installed: nobody tells.
 const MISSING_KIND: Duration = Duration::from_secs(10);
 
 impl Plan {

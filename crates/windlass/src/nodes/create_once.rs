@@ -152,7 +152,7 @@ pub(crate) fn content(meta: &Meta) -> Vec<u8> {
     meta.uid.as_bytes().to_vec()
 }
 
-/// Whether a generated object says whose it is.
+/// Returns whether a generated object says whose it is.
 fn is_marked(place: &Place, meta: &Meta, run: &dyn Visit) -> bool {
     let owner = run.owner();
     let refers = !place.retained() && owner.can_be_referred_to_from(meta.namespace());

@@ -58,7 +58,7 @@ impl Needs<'_> {
         Object::new(node, content)
     }
 
-    /// Whether an object exists. Nothing waits for it; while the answer is unknown, the plan is incomplete.
+    /// Returns whether an object exists. Nothing waits for it; while the answer is unknown, the plan is incomplete.
     pub fn exists<K: Kind>(&self, name: impl AsRef<str>) -> Known<bool> {
         let resource = ResourceType::of::<K>();
         let key = self.key(&resource, None, name.as_ref());
@@ -153,7 +153,7 @@ impl Needs<'_> {
     }
 }
 
-/// What a plan requires of an object that it asked for.
+/// The requirement of a plan on an object that it asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Require {
     /// It must exist.
@@ -279,7 +279,7 @@ impl Values {
         &self.node
     }
 
-    /// Whether the object exists.
+    /// Returns whether the object exists.
     pub fn is_there(&self) -> bool {
         self.content.is_some()
     }

@@ -54,7 +54,7 @@ pub enum StepState {
 /// }
 /// ```
 pub trait Step: Send + Sync + 'static {
-    /// Whether [`undo`](Self::undo) does something. Then [`Controls::DELETION`](crate::Controls::DELETION) must be ordered:
+    /// True if [`undo`](Self::undo) does something. Then [`Controls::DELETION`](crate::Controls::DELETION) must be ordered:
     /// without its finalizer nobody would call it.
     const UNDOES: bool = false;
 

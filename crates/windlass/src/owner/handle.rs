@@ -28,7 +28,7 @@ pub(crate) trait OwnerHandle: Send + Sync {
     fn view(&self) -> Result<OwnerView, OwnerError>;
     fn meta(&self) -> &Meta;
     fn object_meta(&self) -> &ObjectMeta;
-    /// Whether its deletion has an order, so that it has a finalizer of ours.
+    /// Returns whether its deletion has an order, so that it has a finalizer of ours.
     fn is_deleted_in_order(&self) -> bool;
     /// Why nothing is to be done for it yet.
     fn why_wait(&self) -> Option<String>;

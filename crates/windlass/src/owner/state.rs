@@ -21,12 +21,12 @@ pub struct PlanState<'a> {
 }
 
 impl PlanState<'_> {
-    /// Whether every node is ready.
+    /// Returns whether every node is ready.
     pub fn is_ready(&self) -> bool {
         self.report.is_some_and(Report::is_ready)
     }
 
-    /// Whether something needs help: what the condition `Failed` says.
+    /// Returns whether something needs help: what the condition `Failed` says.
     pub fn is_failed(&self) -> bool {
         self.failed
     }

@@ -286,7 +286,7 @@ enum Truths {
     Unknown,
 }
 
-/// Whether writing `status` would change anything. Fields of others do not count; fields that we have applied before (`ours`)
+/// Returns whether writing `status` would change anything. Fields of others do not count; fields that we have applied before (`ours`)
 /// and no longer set do.
 pub(crate) fn differs(present: &Value, status: &Value, ours: &[String]) -> bool {
     let Some(status) = status.as_object() else { return true };
@@ -300,7 +300,7 @@ pub(crate) fn differs(present: &Value, status: &Value, ours: &[String]) -> bool 
 
 const GENERATED: &str = "generated";
 
-/// Whether two lists of generated objects are the same. Older versions wrote names without kinds: that alone is worth no write.
+/// Returns whether two lists of generated objects are the same. Older versions wrote names without kinds: that alone is worth no write.
 fn names_the_same(present: &Value, next: &Value) -> bool {
     let entries = |list: &Value| -> Vec<String> {
         let entries = list.as_array().into_iter().flatten();

@@ -46,7 +46,7 @@ impl OwnerText {
         of_manager.map(|(_, field)| field.to_string()).collect()
     }
 
-    /// Whether the step from `old` is worth a reconcile. The status is ours; what others write there we do not look at.
+    /// Returns whether the step from `old` is worth a reconcile. The status is ours; what others write there we do not look at.
     pub(crate) fn is_news_after(&self, old: &Self) -> bool {
         (old.meta.generation, old.annotations) != (self.meta.generation, self.annotations)
             || old.meta.labels != self.meta.labels

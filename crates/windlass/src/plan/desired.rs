@@ -117,7 +117,7 @@ impl Desired {
         }
     }
 
-    /// Whether it makes pods from a template.
+    /// Returns whether it makes pods from a template.
     pub fn makes_pods(&self) -> bool {
         let known = matches!(
             (&*self.resource.group, &*self.resource.kind),
@@ -126,12 +126,12 @@ impl Desired {
         known && self.body.pointer("/spec/template").is_some_and(Value::is_object)
     }
 
-    /// Whether its content is secret, so that a digest of it must be keyed.
+    /// Returns whether its content is secret, so that a digest of it must be keyed.
     pub(crate) fn is_secret(&self) -> bool {
         is_secret(&self.resource)
     }
 
-    /// Whether others depend on its content, not only on its being there.
+    /// Returns whether others depend on its content, not only on its being there.
     pub(crate) fn has_content(&self) -> bool {
         has_content(&self.resource)
     }

@@ -16,7 +16,7 @@ pub(crate) struct Draft {
 #[derive(Clone, Copy)]
 pub(crate) struct Edge {
     pub(crate) to: Index,
-    /// Whether the content of the earlier node flows into the later one.
+    /// True if the content of the earlier node flows into the later one.
     pub(crate) content: bool,
 }
 

@@ -21,7 +21,7 @@ impl Drawn {
         self.graph.iter().map(|(_, place)| place)
     }
 
-    /// Whether the plan has a place for this object.
+    /// Returns whether the plan has a place for this object.
     pub(crate) fn holds(&self, resource: &ResourceType, key: &ObjectKey) -> bool {
         let same = |(planned, at): (&ResourceType, &ObjectKey)| {
             planned.group == resource.group && planned.kind == resource.kind && at == key
@@ -29,7 +29,7 @@ impl Drawn {
         self.places().filter_map(Place::object).any(same)
     }
 
-    /// Whether everything that the plan asked for is known and there, and every node could be drawn. Only a complete plan
+    /// Returns whether everything that the plan asked for is known and there, and every node could be drawn. Only a complete plan
     /// prunes.
     pub(crate) fn is_complete(&self) -> bool {
         !self.places().any(|place| place.node.is_incomplete())

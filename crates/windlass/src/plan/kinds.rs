@@ -79,7 +79,7 @@ impl Kinds {
         self.requires::<K>()
     }
 
-    /// Whether any of the planned kinds makes pods.
+    /// Returns whether any of the planned kinds makes pods.
     pub(crate) fn makes_pods(&self) -> bool {
         self.owned.iter().any(|owned| {
             let resource = owned.resource();
@@ -87,7 +87,7 @@ impl Kinds {
         })
     }
 
-    /// Whether anything can depend on a content, so that digests of it are made.
+    /// Returns whether anything can depend on a content, so that digests of it are made.
     pub(crate) fn has_content(&self) -> bool {
         !self.required.is_empty() || self.owned.iter().any(|owned| has_content(&owned.resource()))
     }

@@ -55,7 +55,7 @@ impl<'a> Needs<'a> {
         }
     }
 
-    /// Whether this is a [preview](crate::preview): every object is assumed to exist, and none has values.
+    /// Returns whether this is a [preview](crate::preview): every object is assumed to exist, and none has values.
     pub fn is_assumed(&self) -> bool {
         self.answers.is_assumed()
     }

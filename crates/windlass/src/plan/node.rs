@@ -91,27 +91,27 @@ pub(crate) trait Node: Send + Sync + 'static {
         "object"
     }
 
-    /// Whether the node is something that the plan asked for.
+    /// Returns whether the node is something that the plan asked for.
     fn is_need(&self) -> bool {
         false
     }
 
-    /// Whether the plan is incomplete because of this node: then nothing is pruned.
+    /// Returns whether the plan is incomplete because of this node: then nothing is pruned.
     fn is_incomplete(&self) -> bool {
         false
     }
 
-    /// Whether the object stays when it leaves the plan, and goes with its owner.
+    /// Returns whether the object stays when it leaves the plan, and goes with its owner.
     fn outlives_plan(&self) -> bool {
         false
     }
 
-    /// Whether nodes that come after it are renewed with it.
+    /// Returns whether nodes that come after it are renewed with it.
     fn is_renewed(&self) -> bool {
         false
     }
 
-    /// Whether its removal undoes something outside of the cluster, so that the owner needs a finalizer.
+    /// Returns whether its removal undoes something outside of the cluster, so that the owner needs a finalizer.
     fn undoes(&self) -> bool {
         false
     }
@@ -146,7 +146,7 @@ impl Place {
         self.node.object()
     }
 
-    /// Whether its object outlives its place in the plan, and its owner.
+    /// Returns whether its object outlives its place in the plan, and its owner.
     pub(crate) fn retained(&self) -> bool {
         self.options.retain.unwrap_or_else(|| self.object().is_some_and(|(resource, _)| is_data(resource)))
     }
@@ -258,7 +258,7 @@ pub(crate) trait Visit: Send + Sync {
     /// Adopts what exists under the object's name, if it may be adopted; fails with a collision otherwise.
     fn adopt<'a>(&'a self, write: Write<'a>) -> BoxFuture<'a, Result<(), NodeError>>;
 
-    /// Whether a live object is data that an earlier owner of the same name left behind for this one.
+    /// Returns whether a live object is data that an earlier owner of the same name left behind for this one.
     fn was_left_for_us(&self, live: &Live) -> bool;
 
     /// The error for an object of the planned name that is not ours.
@@ -267,7 +267,7 @@ pub(crate) trait Visit: Send + Sync {
     /// Fails if a missing object goes with its owner, which is being deleted; asked of the server, once in a run.
     fn ensure_owner(&self) -> BoxFuture<'_, Result<(), NodeError>>;
 
-    /// Whether the node's object has existed before.
+    /// Returns whether the node's object has existed before.
     fn was_there(&self, place: &Place) -> bool;
 
     /// Watches an object that is not ours, so that its change wakes the owner; returns whether it exists.
@@ -294,7 +294,7 @@ pub(crate) trait Visit: Send + Sync {
     /// The content that another node offered.
     fn content(&self, index: usize) -> Option<Content>;
 
-    /// Whether another node is [renewed](Node::is_renewed).
+    /// Returns whether another node is [renewed](Node::is_renewed).
     fn is_renewed(&self, index: usize) -> bool;
 
     /// The body of a renewed object of this run: read from the server at most once, and never kept beyond the run.

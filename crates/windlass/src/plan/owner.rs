@@ -66,7 +66,7 @@ impl OwnerView {
         Regarding::new(&self.resource, &self.key, self.uid)
     }
 
-    /// Whether the garbage collector can see to it that an object in `namespace` goes with this owner.
+    /// Returns whether the garbage collector can see to it that an object in `namespace` goes with this owner.
     pub(crate) fn can_be_referred_to_from(&self, namespace: Option<&str>) -> bool {
         self.reference.controller_reference(namespace).is_ok()
     }
@@ -76,7 +76,7 @@ impl OwnerView {
         Ok(serde_json::to_value(reference).unwrap_or_default())
     }
 
-    /// Whether a live object belongs to this owner, by label or by reference.
+    /// Returns whether a live object belongs to this owner, by label or by reference.
     pub(crate) fn has(&self, meta: &Meta) -> bool {
         match meta.controller() {
             Some(controller) => controller.uid == self.uid,
@@ -84,7 +84,7 @@ impl OwnerView {
         }
     }
 
-    /// Whether a live object is this owner's to delete: a copy that somebody made of one of ours has our labels too, but was
+    /// Returns whether a live object is this owner's to delete: a copy that somebody made of one of ours has our labels too, but was
     /// never applied by us.
     pub(crate) fn made(&self, meta: &Meta) -> bool {
         self.has(meta) && (meta.controller().is_some() || !meta.managed.is_empty())
@@ -96,13 +96,13 @@ impl OwnerView {
         generated.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
     }
 
-    /// Whether an object was generated for this owner before. An entry without a kind counts for every kind.
+    /// Returns whether an object was generated for this owner before. An entry without a kind counts for every kind.
     pub(crate) fn has_generated(&self, kind: &str, name: &str) -> bool {
         let entry = generated_entry(kind, name);
         self.generated().iter().any(|generated| *generated == entry || generated == name)
     }
 
-    /// Whether the user allows that a generated object is generated anew.
+    /// Returns whether the user allows that a generated object is generated anew.
     pub(crate) fn may_regenerate(&self, kind: &str, name: &str) -> bool {
         let entry = generated_entry(kind, name);
         self.annotation(ask::REGENERATE).is_some_and(|names| {
@@ -110,7 +110,7 @@ impl OwnerView {
         })
     }
 
-    /// Whether all of this plan has been there: the status says so, of this very generation.
+    /// Returns whether all of this plan has been there: the status says so, of this very generation.
     pub(crate) fn was_complete(&self) -> bool {
         self.is_observed() && condition(&self.status, "Ready").is_some_and(|(status, _)| status == "True")
     }
@@ -119,7 +119,7 @@ impl OwnerView {
         self.status.get("observedGeneration").and_then(Value::as_i64) == Some(self.generation)
     }
 
-    /// Whether a deletion of more than half of its objects is explained.
+    /// Returns whether a deletion of more than half of its objects is explained.
     pub(crate) fn explains_pruning(&self) -> bool {
         !self.is_observed() || self.annotation(ask::ALLOW_PRUNE) == Some(&*self.generation.to_string())
     }

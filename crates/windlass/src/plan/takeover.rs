@@ -89,7 +89,7 @@ impl<O> std::fmt::Debug for Takeover<O> {
 pub struct Predecessor {
     pub(crate) resource: ResourceType,
     pub(crate) name: String,
-    /// Whether it stays when the planned object is ours: it does not write it.
+    /// True if it stays when the planned object is ours: it does not write it.
     pub(crate) stays: bool,
 }
 

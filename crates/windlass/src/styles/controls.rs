@@ -34,7 +34,7 @@ pub enum Deletion<O> {
 }
 
 impl<O> Deletion<O> {
-    /// Whether an owner is deleted in order.
+    /// Returns whether an owner is deleted in order.
     pub(crate) fn is_ordered(&self, owner: &O) -> bool {
         match self {
             Self::GarbageCollected => false,
@@ -43,7 +43,7 @@ impl<O> Deletion<O> {
         }
     }
 
-    /// Whether any owner may be deleted in order, so that the operator needs the right to set finalizers.
+    /// Returns whether any owner may be deleted in order, so that the operator needs the right to set finalizers.
     pub(crate) fn may_be_ordered(&self) -> bool {
         !matches!(self, Self::GarbageCollected)
     }

@@ -68,7 +68,7 @@ pub struct Authority {
     pub made: Timestamp,
     /// The end of its life.
     pub ends: Timestamp,
-    /// Its key is there.
+    /// The key of the authority is there.
     pub signs: bool,
     /// The moment since when it is in all configurations, as far as the leader knows.
     pub announced: Option<Timestamp>,

@@ -163,7 +163,7 @@ fn the_next_thing_to_do() {
     }
 }
 
-/// What the plan's actions do to the facts.
+/// Applies the plan's actions to the facts.
 fn act(now: Timestamp, stored: &mut Stored, policy: &Policy, action: Action) {
     let new = Authority {
         made: now,
