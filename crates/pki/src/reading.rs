@@ -17,7 +17,7 @@ use crate::time::{BACKDATE, after};
 /// The validity of a certificate at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validity {
-    /// Its life begins later. A clock that jumped forward and came back leaves such certificates behind; no verifier accepts
+    /// The certificate is not valid yet. A clock that jumped forward and came back leaves such certificates behind; no verifier accepts
     /// them, so they count as absent.
     NotYet,
     /// It is alive.

@@ -19,7 +19,7 @@ const PARTS: usize = 3;
 const DAY: Duration = Duration::from_hours(24);
 const LIFETIME: Duration = Duration::from_hours(24 * 365);
 
-/// What a pod of a part has read.
+/// The Secret that a pod of a part has read.
 #[derive(Clone, Debug, PartialEq)]
 struct Pod {
     leaf: Certificate,

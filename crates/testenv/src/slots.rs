@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 const LIMIT: &str = "WINDLASS_TEST_PRIVATE";
 
-/// How often a caller without a slot looks for one: the kernel can wait for one lock, not for one of several.
+/// The interval at which a caller without a slot looks for one: the kernel can wait for one lock, not for one of several.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// The number of slots: `WINDLASS_TEST_PRIVATE`, or else [`PRIVATE_AT_A_TIME`].

@@ -13,7 +13,7 @@ pub(super) const TABLE: &[Entry] = &[Entry {
 /// The rules of one package.
 pub(super) struct Entry {
     pub(super) package: &'static str,
-    /// What has to happen before the package is checked. What is wrong until then is counted and printed, and fails nothing.
+    /// The work that has to be done before the package is checked. What is wrong until then is counted and printed, and fails nothing.
     pub(super) not_yet: Option<&'static str>,
     pub(super) order: Option<Order>,
 }

@@ -1,4 +1,4 @@
-//! What happens in a story, whatever is rotated in it.
+//! The events of a story, whatever is rotated in it.
 
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;

@@ -15,7 +15,7 @@ use crate::intern::Str;
 use crate::meta::Keep;
 use crate::resource::ResourceType;
 
-/// What makes two readers share a watch.
+/// The identity of a watch: readers with equal ones share it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct WatchKey {
     pub(super) resource: ResourceType,

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// What a running control plane says of itself.
+/// The facts of a running control plane, as its supervisor reports them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Facts {
     /// The instance's name.
     pub name: String,
-    /// Its directory, removed at the end.
+    /// The instance's directory, removed at the end.
     pub dir: PathBuf,
     /// The API server's address.
     pub server: String,
@@ -34,15 +34,15 @@ pub struct Facts {
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct Status {
-    /// What it is.
+    /// The facts of the instance.
     pub facts: Facts,
-    /// How many users it has now.
+    /// The number of users that are connected now.
     #[serde(default)]
     pub users: u32,
-    /// Whether it stays without users (`windlass up --detach`).
+    /// True if the instance stays without users (`windlass up --detach`).
     #[serde(default)]
     pub keep: bool,
-    /// Whether it is up.
+    /// True if the control plane is up.
     #[serde(default)]
     pub ready: bool,
     /// Seconds since its start.

@@ -11,7 +11,7 @@ use super::upstream::Upstream;
 /// Requests held at the same time.
 const MAX_HELD: usize = 256;
 
-/// What every connection needs.
+/// The state that all connections of a proxy share.
 pub(super) struct Shared {
     pub(super) control: Arc<Control>,
     pub(super) upstream: Arc<Upstream>,

@@ -7,7 +7,7 @@ use hyper_util::rt::TokioIo;
 
 use super::upstream::UpstreamBody;
 
-/// Where a request that becomes a tunnel leaves it for its connection.
+/// The slot in which a request that becomes a tunnel leaves it for its connection.
 pub(super) type TunnelSlot = Arc<Mutex<Option<Tunnel>>>;
 
 /// Both ends of an upgraded connection.

@@ -191,7 +191,7 @@ impl Torture {
         self
     }
 
-    /// How long a step may take, from its action to the state that is expected. Default: one minute. Spent as a whole
+    /// The time that a step may take, from its action to the state that is expected. Default: one minute. Spent as a whole
     /// only when something is wrong.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.plan.patience = patience;

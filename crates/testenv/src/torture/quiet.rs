@@ -16,7 +16,7 @@ const PAUSES: u32 = 2;
 /// But no more than so many times what the author said.
 const LIMIT: u32 = 5;
 
-/// How often the state is looked at.
+/// The interval at which the state is read.
 pub(super) const GLANCE: Duration = Duration::from_millis(20);
 
 /// What was seen so far of one step.

@@ -3,7 +3,7 @@
 use super::point::Write;
 use super::snapshot::Snapshot;
 
-/// How the undisturbed run went.
+/// The result of the undisturbed run.
 pub(super) struct Undisturbed {
     /// The state at the end of each step.
     pub(super) snapshots: Vec<Snapshot>,

@@ -204,7 +204,7 @@ async fn the_end_of_a_first_list_wakes_whoever_asked_with_the_object_or_without(
     operator.stop().await
 }
 
-/// What is kept of a member of a herd.
+/// The shape in which a member of a herd is kept.
 #[derive(serde::Deserialize)]
 struct Member {
     metadata: Meta,

@@ -74,7 +74,7 @@ fn read_leaf(content: &Content) -> Option<Leaf> {
     Some(Leaf { pair: pair(content, CERTIFICATE, KEY)?, bundle: Bundle::of([&*bundle]) })
 }
 
-/// How an authority is made. Its `Debug` text is the recipe that objects are marked with: a change of it makes every Secret anew.
+/// The recipe of an authority. Its `Debug` text is the recipe that objects are marked with: a change of it makes every Secret anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorityRecipe {
     /// What it is called, before a digest of its own.
@@ -99,7 +99,7 @@ pub fn tend_authority(
     Ok((write_authority(authority), due))
 }
 
-/// How a certificate is made. Its `Debug` text is the recipe that objects are marked with: a change of it makes every Secret anew.
+/// The recipe of a certificate. Its `Debug` text is the recipe that objects are marked with: a change of it makes every Secret anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeafRecipe {
     /// The names that it is for; the first is its common name.

@@ -118,7 +118,7 @@ mod tests {
     use crate::harbor::blueprint::samples::{full, wired};
     use crate::harbor::names::Names;
 
-    /// Whether policies let somebody reach a port of a component.
+    /// Returns whether policies let somebody reach a port of a component.
     fn allowed(
         policies: &[NetworkPolicy],
         names: &Names,

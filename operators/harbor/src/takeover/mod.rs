@@ -20,7 +20,7 @@ use crate::settings::{self, HarborSettings};
 /// In whose name cert-manager applies the Secrets of certificates. Others that wrote before us updated, and are taken over anyway.
 const CERT_MANAGER: &str = "cert-manager-certificates-issuing";
 
-/// What every controller takes over from the first operator of these kinds.
+/// The takeover that every controller makes from the first operator of these kinds.
 pub fn from_upstream<O>() -> Takeover<O> {
     Takeover::none().managers([CERT_MANAGER])
 }

@@ -95,7 +95,7 @@ pub trait Deployed: OwnerKind<Scope = k8s_openapi::NamespaceResourceScope> + Com
     /// What it is made of. Also called to learn which [`Sources`] it takes from.
     fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, PlanError>;
 
-    /// What its status says besides, as [`Controls::status`] has it.
+    /// Returns more fields of its status, as [`Controls::status`] has it.
     fn tells(&self, seen: &PlanState<'_>, readings: &Readings) -> Option<Value> {
         let _ = (seen, readings);
         None

@@ -29,7 +29,7 @@ pub struct Container {
     pub env: Vec<Env>,
     env_from: Vec<EnvFromSource>,
     ports: Vec<(&'static str, i32)>,
-    /// Its mounts.
+    /// The mounts of the container.
     pub mounts: Vec<VolumeMount>,
     probes: Probes,
 }

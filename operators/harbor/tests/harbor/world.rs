@@ -89,7 +89,7 @@ pub(crate) async fn furnish(client: &kube::Client, namespace: &str) -> Result<()
     Ok(())
 }
 
-/// Whether a Harbor is ready with its present spec.
+/// Returns whether a Harbor is ready with its present spec.
 pub(crate) fn is_ready(harbor: &Harbor) -> bool {
     let status: Value = json!(harbor.status);
     status["observedGeneration"] == json!(harbor.metadata.generation) && said(harbor, "Ready").0 == "True"

@@ -1,4 +1,4 @@
-//! What the tests share: an operator in miniature, run inside of a test against the real control plane.
+//! The parts that the tests share: an operator in miniature, run inside of a test against the real control plane.
 #![allow(dead_code)] // each test binary uses its share
 
 pub(crate) mod bundle;
@@ -128,7 +128,7 @@ impl Corner {
         Ok(operator)
     }
 
-    /// What the operator has asked of the API server since.
+    /// The requests of the operator since then.
     pub(crate) fn requests_since(&self, mark: Mark) -> Result<Requests> {
         Ok(self.requests(mark)?)
     }

@@ -29,7 +29,7 @@ pub(super) struct Server<'s> {
     pub(super) command: Option<Vec<String>>,
     /// Its environment.
     pub(super) env: Vec<Value>,
-    /// Its port, which has the name of the component.
+    /// The port of the server, which has the name of the component.
     pub(super) port: u16,
     /// Where the volume is.
     pub(super) data: &'static str,

@@ -100,7 +100,7 @@ pub fn cache(site: &Site<'_>, needs: &Needs<'_>, plan: &mut Plan) -> Result<Part
     Ok(Part { told: Ok(told), needs: vec![secret, failover] })
 }
 
-/// What its operator has made, as it is.
+/// The objects that the Redis operator has made, as they are.
 struct Health {
     servers: Known<Option<Object<StatefulSet>>>,
     sentinels: Known<Option<Object<Deployment>>>,
