@@ -1,13 +1,14 @@
-//! What the harness itself does to the cluster, with all rights: raw requests, so that nothing is decoded that nobody reads.
+//! Requests of the harness itself, with all rights: raw requests, so that nothing is decoded that nobody
+//! reads.
 
 use anyhow::{Context as _, Result};
 use futures::TryStreamExt as _;
 use kube::Client;
 use serde_json::Value;
 
-use crate::widgets::{self, GROUP, Place};
+use crate::widgets::{self, GROUP, WidgetKey};
 
-/// How many requests are under way at the same time when there are many.
+/// The number of requests in flight when many are sent.
 const AT_ONCE: usize = 16;
 /// Objects per page of a list.
 const PAGE: usize = 2000;
@@ -37,7 +38,7 @@ impl Admin {
         self.send("POST", path, "application/json", serde_json::to_vec(object)?).await.map(drop)
     }
 
-    /// RFC 7386.
+    /// A JSON merge patch (RFC 7386).
     pub(crate) async fn merge(&self, path: &str, change: &Value) -> Result<()> {
         self.send("PATCH", path, "application/merge-patch+json", serde_json::to_vec(change)?).await.map(drop)
     }
@@ -82,8 +83,8 @@ impl Admin {
     /// Creates Widgets of these numbers.
     pub(crate) async fn widgets(&self, indexes: std::ops::Range<usize>) -> Result<()> {
         self.each(indexes, |index| async move {
-            let place = widgets::place(index);
-            self.create(&collection(&place), &widgets::widget(index, widgets::color(index))).await
+            let key = widgets::key(index);
+            self.create(&collection(&key), &widgets::widget(index, widgets::color(index))).await
         })
         .await
     }
@@ -91,7 +92,7 @@ impl Admin {
     /// Creates the ConfigMaps that belong to Widgets of these numbers.
     pub(crate) async fn config_maps(&self, indexes: std::ops::Range<usize>) -> Result<()> {
         self.each(indexes, |index| async move {
-            let path = format!("/api/v1/namespaces/{}/configmaps", widgets::place(index).namespace);
+            let path = format!("/api/v1/namespaces/{}/configmaps", widgets::key(index).namespace);
             self.create(&path, &widgets::config_map(index)).await
         })
         .await
@@ -113,7 +114,7 @@ impl Admin {
         let widgets = self.list(&format!("{GROUP}/widgets")).await?;
         futures::stream::iter(widgets.iter().map(Ok::<_, anyhow::Error>))
             .try_for_each_concurrent(AT_ONCE, |widget| async move {
-                let path = object(&Place {
+                let path = object(&WidgetKey {
                     namespace: text(&widget["metadata"]["namespace"]),
                     name: text(&widget["metadata"]["name"]),
                 });
@@ -144,13 +145,13 @@ impl Admin {
 }
 
 /// The path of the Widgets beside this one.
-pub(crate) fn collection(place: &Place) -> String {
-    format!("{GROUP}/namespaces/{}/widgets", place.namespace)
+pub(crate) fn collection(key: &WidgetKey) -> String {
+    format!("{GROUP}/namespaces/{}/widgets", key.namespace)
 }
 
 /// The path of a Widget.
-pub(crate) fn object(place: &Place) -> String {
-    format!("{}/{}", collection(place), place.name)
+pub(crate) fn object(key: &WidgetKey) -> String {
+    format!("{}/{}", collection(key), key.name)
 }
 
 /// A string of a JSON value; empty if it is none.

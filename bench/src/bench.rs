@@ -1,4 +1,4 @@
-//! What all workloads are given: options, programs, control planes, and where results go.
+//! The context of all workloads: options, programs, control planes, and the directory of the results.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,14 +17,14 @@ use crate::report::{Report, Run};
 use crate::subject::{self, Subject};
 use crate::table;
 
-/// How much is done.
+/// The size of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) runs: usize,
     /// Other than the workload's own.
     pub(crate) sizes: Option<Vec<usize>>,
     pub(crate) subjects: Vec<Subject>,
-    /// So little that only guards and correctness count.
+    /// The smallest size: only guards and correctness count.
     pub(crate) smoke: bool,
     pub(crate) command: String,
 }
@@ -50,13 +50,13 @@ impl Options {
     }
 }
 
-/// Everything that a workload needs.
+/// The context that a workload receives.
 pub(crate) struct Bench {
     pub(crate) options: Options,
     pub(crate) programs: Programs,
     pub(crate) progress: Progress,
     root: PathBuf,
-    /// For a smoke test one is enough for all.
+    /// The control plane of a smoke test, one for all workloads.
     shared: Mutex<Option<Arc<Plane>>>,
 }
 
@@ -96,7 +96,7 @@ impl Bench {
         })
     }
 
-    /// How many they are.
+    /// The number of cells.
     pub(crate) fn cell_count(&self) -> usize {
         self.options.runs * self.options.subjects.len()
     }
@@ -138,7 +138,7 @@ impl Bench {
     }
 }
 
-/// What a workload has measured.
+/// The results of a workload.
 pub(crate) struct Measured {
     pub(crate) workload: &'static str,
     pub(crate) title: &'static str,

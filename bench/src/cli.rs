@@ -29,7 +29,8 @@ Examples:
   cargo run --release -p bench -- all                        everything but the soak: hours, on a machine that does nothing else
   cargo run --release -p bench -- micro memory               the runtime alone";
 
-/// Measures Windlass side by side with Go's controller-runtime: the same work, the same control plane, in turns
+/// Measures Windlass side by side with Go's controller-runtime: the same work, the same control plane, in
+/// turns
 #[derive(Debug, Parser)]
 #[command(after_help = AFTER)]
 pub(crate) struct Cli {
@@ -41,16 +42,16 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Args)]
 struct Flags {
-    /// How often each cell is measured; the median counts
+    /// Number of measurements of each cell; the median counts
     #[arg(long, global = true, default_value_t = 3, value_name = "NUMBER")]
     runs: usize,
     /// Numbers of objects to measure with, separated by commas; otherwise the workload's own
     #[arg(long, global = true, value_delimiter = ',', value_name = "NUMBERS")]
     sizes: Option<Vec<usize>>,
-    /// Who is measured, separated by commas
+    /// Subjects to measure, separated by commas
     #[arg(long, global = true, value_enum, value_delimiter = ',', default_values_t = Subject::ALL)]
     subjects: Vec<Subject>,
-    /// Where results are written; otherwise bench/results
+    /// Directory of the results [default: bench/results]
     #[arg(long, global = true, value_name = "DIR")]
     results: Option<PathBuf>,
     /// Build our subject without optimisation: to see whether it works
@@ -65,7 +66,7 @@ struct Flags {
 enum Command {
     #[command(flatten)]
     One(Which),
-    /// Everything, one after the other (not the soak)
+    /// All workloads, one after the other (except the soak)
     All,
     /// Every workload, tiny: guards and correctness only, nothing is written
     Smoke,
@@ -78,10 +79,10 @@ enum Command {
     },
 }
 
-/// A workload.
+/// The workload to run.
 #[derive(Clone, Copy, Debug, Subcommand)]
 enum Which {
-    /// From nothing to a full cache: time, peak memory
+    /// Time and peak memory from an empty to a full cache
     W1,
     /// Memory of a cached object: full, needed, metadata
     W2,
@@ -89,24 +90,24 @@ enum Which {
     W3,
     /// Five children for every owner: create, change, quiet, delete
     W4,
-    /// From a change to its reconcile: latency
+    /// Latency from a change to its reconcile
     W5,
     /// Footprint, start, stop, failover
     W6,
     /// The queue alone
     W9,
-    /// How it grows: 1,000, 10,000, 50,000 objects
+    /// Growth with 1,000, 10,000 and 50,000 objects
     W10,
     /// Random edits while the API server is killed, for a long time
     Soak {
-        /// How long
+        /// Duration of the soak in minutes
         #[arg(long, default_value_t = 20.0)]
         minutes: f64,
     },
 }
 
 impl Which {
-    /// In the order of `all`: what matters most comes first.
+    /// All workloads in the order of `all`: the most important come first.
     const ALL: [Self; 8] = [Self::W2, Self::W3, Self::W4, Self::W6, Self::W1, Self::W5, Self::W9, Self::W10];
     const SOAK: Self = Self::Soak { minutes: 20.0 };
 
@@ -190,8 +191,8 @@ async fn in_turn(bench: Bench, lane: Vec<Which>, results: Option<&Path>) -> Resu
     Ok(())
 }
 
-/// What runs at the same time: where times are measured, one after the other. A smoke test looks at none, and what needs no control plane
-/// goes on beside what does; of control planes there is one at a time.
+/// The lanes that run at the same time: one lane where times are measured. In a smoke test, what needs no
+/// control plane runs beside what does; there is one control plane at a time.
 fn lanes(which: Vec<Which>, smoke: bool) -> Vec<Vec<Which>> {
     if !smoke {
         return vec![which];
@@ -200,13 +201,13 @@ fn lanes(which: Vec<Which>, smoke: bool) -> Vec<Vec<Which>> {
     vec![alone, others]
 }
 
-/// Where this repository is.
+/// The root directory of this repository.
 fn root() -> Result<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     Ok(here.parent().context("the repository of this program")?.to_owned())
 }
 
-/// What was typed, but for the way here.
+/// The arguments as they were typed, without the path of the program.
 fn command() -> String {
     let words: Vec<String> = std::env::args().skip(1).collect();
     format!("cargo run --release -p bench -- {}", words.join(" "))

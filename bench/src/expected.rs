@@ -1,4 +1,4 @@
-//! What the cluster must look like when the fan-out has converged: object by object. Pure.
+//! The expected cluster after the fan-out has converged, object by object. Pure.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(crate) const CHILDREN: [(&str, &str); 5] = [
     ("/apis/apps/v1", "deployments"),
 ];
 
-/// Everything of a kind, by `namespace/name`.
+/// All objects of a kind, by `namespace/name`.
 pub(crate) type ByName = BTreeMap<String, Value>;
 
 /// Objects by their `namespace/name`, those in the benchmark's namespaces only.
@@ -33,7 +33,7 @@ pub(crate) fn by_name(objects: Vec<Value>) -> ByName {
         .collect()
 }
 
-/// What differs from what `count` Widgets with these colors must have, in words; nothing if all is as it should be.
+/// The differences from `count` Widgets with these colors, in words; empty if there are none.
 pub(crate) fn differences(
     count: usize,
     color: impl Fn(usize) -> &'static str,
@@ -51,8 +51,8 @@ pub(crate) fn differences(
         expect(of_kind.len() == count, format!("{} {plural} instead of {count}", of_kind.len()));
     }
     for index in 0..count {
-        let place = widgets::place(index);
-        let key = format!("{}/{}", place.namespace, place.name);
+        let widget = widgets::key(index);
+        let key = format!("{}/{}", widget.namespace, widget.name);
         let Some(owner) = owners.get(&key) else {
             expect(false, format!("no Widget {key}"));
             continue;
@@ -66,7 +66,7 @@ pub(crate) fn differences(
                 continue;
             };
             expect(is_owned(child, owner), format!("{plural} {key} is not owned by its Widget"));
-            if let Some(why) = content(plural, child, &spec, &place.name) {
+            if let Some(why) = content(plural, child, &spec, &widget.name) {
                 expect(false, format!("{plural} {key}: {why}"));
             }
         }
@@ -74,7 +74,7 @@ pub(crate) fn differences(
     wrong
 }
 
-/// Whether a Widget's status says so, of its present generation.
+/// Returns true if the Widget's status is ready for its present generation.
 pub(crate) fn is_ready(owner: &Value) -> bool {
     let generation = &owner["metadata"]["generation"];
     let condition = owner["status"]["conditions"].as_array().is_some_and(|conditions| {
@@ -97,7 +97,7 @@ fn is_owned(child: &Value, owner: &Value) -> bool {
     })
 }
 
-/// What is wrong with a child's content.
+/// The difference between a child's content and the expected one, if any.
 fn content(plural: &str, child: &Value, spec: &Value, name: &str) -> Option<&'static str> {
     let app = serde_json::json!({"app": name});
     match plural {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_too_much_is_found() {
+    fn missing_and_superfluous_objects_are_found() {
         let (owners, mut children) = cluster();
         children.insert("secrets", ByName::new());
         assert_eq!(differences(1, |_| "red", &owners, &children).len(), 2);

@@ -1,10 +1,10 @@
-//! What is measured: the name of a figure, its unit, and what it should come to. Pure.
+//! Figures: name, unit and target. Pure.
 
 use serde::{Deserialize, Serialize};
 
 use crate::subject::Subject;
 
-/// In what a figure is measured, which decides how it is written.
+/// The unit of a figure, which decides how it is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     Bytes,
@@ -49,16 +49,16 @@ fn grouped(value: f64) -> String {
     if value < 0.0 && digits != "0" { format!("-{text}") } else { text }
 }
 
-/// What a figure of ours should come to.
+/// The target of one of our figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Target {
-    /// At most this part of another subject's.
+    /// At most this ratio of another subject's figure.
     OfAtMost(Subject, f64),
-    /// At most this.
+    /// At most this value.
     AtMost(f64),
 }
 
-/// Whether a target was met, and its words.
+/// The verdict on a target, and its words.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Judged {
     pub(crate) words: String,
@@ -99,9 +99,9 @@ fn ratio(part: f64) -> String {
 /// One figure of a workload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Figure {
-    /// Its name in the raw data.
+    /// The name of the figure in the raw data.
     pub(crate) key: &'static str,
-    /// Its name in the table.
+    /// The name of the figure in the table.
     pub(crate) label: &'static str,
     pub(crate) unit: Unit,
     pub(crate) targets: &'static [Target],
@@ -123,7 +123,7 @@ impl Figure {
         Self { where_, ..self }
     }
 
-    /// What it should come to in a group.
+    /// The target of the figure in a group.
     pub(crate) fn targets_in(&self, group: &str) -> &'static [Target] {
         if group.starts_with(self.where_) { self.targets } else { &[] }
     }

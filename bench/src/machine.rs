@@ -1,4 +1,4 @@
-//! On what it was measured.
+//! The machine of a measurement.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// This one.
+    /// Describes the present machine.
     pub(crate) fn here() -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let cpu = read("/proc/cpuinfo");

@@ -1,14 +1,17 @@
-//! Side by side with Go: the same work through a Windlass program and a controller-runtime program, on the same fresh control plane.
+//! Side by side with Go: the same work through a Windlass program and a controller-runtime program, on the
+//! same fresh control plane.
 //!
 //! ```console
 //! $ cargo run --release -p bench -- all
 //! ```
 //!
-//! Numbers belong here and not into tests: a test that asserts a time fails on a busy machine. What is asserted, in every run, is that
-//! what was measured is also right: each workload's module says which guards it has, and what it does not show.
+//! Numbers belong here and not into tests: a test that asserts a time fails on a busy machine. What is
+//! asserted, in every run, is that what was measured is also right: each workload's module says which guards
+//! it has, and what it does not show.
 //!
-//! In the middle, pure: [`stats`], [`figure`], [`report`], [`table`], [`widgets`]. At the rim: [`plane`] (the control plane),
-//! [`programs`] (the subjects), [`proc`] (the kernel's word on them), [`admin`] (what the harness does to the cluster).
+//! In the middle, pure: [`stats`], [`figure`], [`report`], [`table`], [`widgets`]. At the rim: [`plane`] (the
+//! control plane), [`programs`] (the subjects), [`proc`] (the kernel's word on them), [`admin`] (what the
+//! harness does to the cluster).
 
 #![allow(clippy::cast_precision_loss)] // figures of a few digits: a double holds them
 

@@ -17,10 +17,10 @@ pub(crate) struct Plane {
     directory: tempfile::TempDir,
 }
 
-/// Somebody with a client certificate.
+/// A user with a client certificate.
 #[derive(Clone, Debug)]
 pub(crate) struct User {
-    /// As the audit log has it.
+    /// The user's name, as the audit log has it.
     pub(crate) name: String,
     pub(crate) kubeconfig: PathBuf,
 }
@@ -28,7 +28,8 @@ pub(crate) struct User {
 impl Plane {
     /// A fresh one, with the Widgets' kind and their namespaces in it.
     ///
-    /// Controller manager, scheduler and KWOK are stopped: nothing here needs them, and what they do is noise.
+    /// Controller manager, scheduler and KWOK are stopped: nothing here needs them, and what they do is
+    /// noise.
     pub(crate) async fn start(root: &Path) -> Result<Self> {
         let env = TestEnv::private(Options::private()).await?;
         for component in [Component::Kwok, Component::Scheduler] {
@@ -77,7 +78,7 @@ impl Plane {
         Ok(User { name: name.to_owned(), kubeconfig: file("kubeconfig", &config.to_string())? })
     }
 
-    /// Where the logs of subjects go; gone with the control plane.
+    /// The directory of the subjects' logs, removed with the control plane.
     pub(crate) fn log(&self, name: &str) -> PathBuf {
         self.directory.path().join(format!("{name}.log"))
     }
@@ -87,12 +88,12 @@ impl Plane {
         Ok(self.env.requests()?.mark()?)
     }
 
-    /// What a user has asked since.
+    /// The requests of a user since a mark.
     pub(crate) fn asked(&self, user: &User, since: Mark) -> Result<Requests> {
         Ok(self.env.requests()?.since(since)?.by_user(&user.name))
     }
 
-    /// What it is.
+    /// The description of the control plane.
     pub(crate) fn version(&self) -> Result<String> {
         Ok(self.env.facts("a version")?.version.clone())
     }

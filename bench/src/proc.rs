@@ -1,4 +1,4 @@
-//! What the kernel says of a process.
+//! Kernel statistics of a process.
 
 use std::fs;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use tokio::task::AbortHandle;
 
-/// How often a subject is looked at.
+/// The sampling interval.
 const EVERY: Duration = Duration::from_millis(100);
 /// The kernel counts CPU time in these; the same on every Linux that we know of.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -46,7 +46,8 @@ pub(crate) fn cpu(pid: u32) -> Result<f64> {
     Ok(sum as f64 / 1e9)
 }
 
-/// Memory with its share of what it has in common with others. The kernel walks through all pages for it: not to be asked often.
+/// Memory with its share of what it has in common with others. The kernel walks through all pages for it: not
+/// to be asked often.
 pub(crate) fn proportional(pid: u32) -> Result<u64> {
     kilobytes(&read(pid, "smaps_rollup")?, "Pss:").context("the process's PSS")
 }
@@ -65,7 +66,7 @@ fn kilobytes(text: &str, name: &str) -> Option<u64> {
     number(text, name).map(|kilobytes| kilobytes * 1024)
 }
 
-/// Of user and system, after the name, which may hold anything.
+/// Parses user and system time after the name, which may contain anything.
 fn ticks(stat: &str) -> Option<f64> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let field = |index: usize| fields.get(index)?.parse::<f64>().ok();
@@ -95,7 +96,7 @@ impl Sampler {
         Self { seen, task: task.abort_handle() }
     }
 
-    /// What it was since that moment: resident memory, as a series.
+    /// The resident memory since that moment, as a series.
     pub(crate) fn resident_since(&self, since: Instant) -> Vec<f64> {
         let Ok(seen) = self.seen.lock() else { return Vec::new() };
         seen.iter().filter(|(at, _)| *at >= since).map(|(_, usage)| usage.rss as f64).collect()

@@ -20,14 +20,14 @@ const SUBJECT_CORE: &str = "1";
 /// The core of everything else.
 const OTHER_CORE: &str = "0";
 
-/// What was built.
+/// The programs that were built.
 #[derive(Clone, Debug)]
 pub(crate) struct Programs {
     windlass: PathBuf,
     go: Option<PathBuf>,
-    /// Whether ours was built without optimisation.
+    /// True if our program was built without optimisation.
     debug: bool,
-    /// Whether there are two cores to keep apart.
+    /// True if there are two cores to keep apart.
     pinned: bool,
 }
 
@@ -40,7 +40,8 @@ impl Programs {
         Ok(Self { windlass, go, debug, pinned: false })
     }
 
-    /// Moves this process, and with it all that it starts, to a core of its own, where there is more than one.
+    /// Moves this process, and with it all that it starts, to a core of its own, where there is more than
+    /// one.
     pub(crate) fn pin(&mut self) -> Result<()> {
         let cores = std::thread::available_parallelism()?.get();
         if cores < 2 {
@@ -57,19 +58,19 @@ impl Programs {
         Ok(())
     }
 
-    /// How ours was built.
+    /// The build profile of our program.
     pub(crate) fn build_name(&self) -> &'static str {
         if self.debug { "debug" } else { RELEASE }
     }
 
-    /// What ours was built with.
+    /// The compiler of our program.
     pub(crate) async fn rustc(&self) -> Result<String> {
         let output = Command::new("rustc").arg("--version").output().await.context("rustc")?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        Ok(said.trim().trim_start_matches("rustc ").to_owned())
+        let version = String::from_utf8_lossy(&output.stdout);
+        Ok(version.trim().trim_start_matches("rustc ").to_owned())
     }
 
-    /// In words, for the report.
+    /// A description for the report.
     pub(crate) fn pinning(&self) -> &'static str {
         if self.pinned {
             "control plane and harness on core 0, subject on core 1"
@@ -103,11 +104,11 @@ impl Programs {
         Ok(command)
     }
 
-    /// What a subject says of itself.
+    /// The version that a subject prints.
     pub(crate) async fn version(&self, subject: Subject) -> Result<String> {
         let output = Command::new(self.path(subject)?).arg("version").output().await?;
-        let said: Value = serde_json::from_slice(&output.stdout).context("the version of a subject")?;
-        let text = |field: &str| said[field].as_str().unwrap_or("?").to_owned();
+        let version: Value = serde_json::from_slice(&output.stdout).context("the version of a subject")?;
+        let text = |field: &str| version[field].as_str().unwrap_or("?").to_owned();
         Ok(match subject {
             Subject::Windlass => text("version"),
             Subject::Go | Subject::GoTuned => format!("{} ({})", text("version"), text("toolchain")),
@@ -133,13 +134,13 @@ impl Programs {
     }
 }
 
-/// How a subject is started.
+/// The arguments with which a subject is started.
 #[derive(Clone, Debug)]
 pub(crate) struct Start<'a> {
     pub(crate) subject: Subject,
     pub(crate) mode: &'a str,
     pub(crate) flags: Vec<String>,
-    /// What the tuned Go program is given.
+    /// The environment of the tuned Go program.
     pub(crate) memory_limit: &'a str,
 }
 
@@ -159,7 +160,7 @@ impl<'a> Start<'a> {
     }
 }
 
-/// Something that a subject said, and when it was heard.
+/// An event that a subject printed, and when it was received.
 #[derive(Clone, Debug)]
 pub(crate) struct Heard {
     pub(crate) at: Instant,
@@ -215,10 +216,10 @@ impl Running {
         match heard {
             Ok(Some(heard)) => Ok(heard),
             Ok(None) => {
-                bail!("{} ended before it said {event:?}; its log ends:\n{}", self.subject, self.tail())
+                bail!("{} ended before the event {event:?}; its log ends:\n{}", self.subject, self.tail())
             }
             Err(_) => bail!(
-                "{} did not say {event:?} within {} s; its log ends:\n{}",
+                "{} did not report {event:?} within {} s; its log ends:\n{}",
                 self.subject,
                 patience.as_secs(),
                 self.tail()
@@ -240,11 +241,12 @@ impl Running {
         proc::usage(self.pid)
     }
 
-    /// Ends it by SIGTERM: how long that took, and whether it ended well; what it still said can be heard afterwards.
+    /// Ends it by SIGTERM: how long that took, and whether it ended well; what it still said can be heard
+    /// afterwards.
     pub(crate) async fn stop(&mut self) -> Result<(Duration, ExitStatus)> {
         let began = Instant::now();
         let sent = Command::new("kill").args(["-TERM", &self.pid.to_string()]).status().await?;
-        ensure!(sent.success(), "{} could not be told to stop", self.subject);
+        ensure!(sent.success(), "{} could not be stopped", self.subject);
         let ended = tokio::time::timeout(Duration::from_mins(1), self.child.wait()).await;
         let status =
             ended.with_context(|| format!("{} did not stop within 60 s of SIGTERM", self.subject))??;
@@ -275,7 +277,8 @@ impl Running {
 fn build_ours(root: &Path, debug: bool) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = std::process::Command::new(cargo);
-    // What cargo says of the package that it runs, build scripts would take for a change, and everything would be built again.
+    // What cargo says of the package that it runs, build scripts would take for a change, and everything
+    // would be built again.
     for (name, _) in std::env::vars_os() {
         if name
             .to_str()
@@ -285,7 +288,8 @@ fn build_ours(root: &Path, debug: bool) -> Result<PathBuf> {
         }
     }
     command.current_dir(root).args(["build", "--message-format=json-render-diagnostics"]);
-    // By itself, as an operator is built; without optimisation, from the parts that a test run of everything has built already.
+    // By itself, as an operator is built; without optimisation, from the parts that a test run of everything
+    // has built already.
     let what: &[&str] = if debug {
         &["--workspace", "--bin", "bench-subject"]
     } else {
@@ -300,7 +304,7 @@ fn build_ours(root: &Path, debug: bool) -> Result<PathBuf> {
             let ours = message["target"]["name"] == "bench-subject";
             message["executable"].as_str().filter(|_| ours).map(PathBuf::from)
         });
-    built.context("cargo did not say where bench-subject is")
+    built.context("cargo did not report the path of bench-subject")
 }
 
 fn build_go(root: &Path, beside: &Path) -> Result<PathBuf> {

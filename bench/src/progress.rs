@@ -1,4 +1,4 @@
-//! What runs now, how far it is, and how long it may still take.
+//! Progress: the present workload, how far it is, and the estimated rest.
 
 use std::io::Write as _;
 use std::sync::Mutex;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 /// Counts cells, on standard error.
 pub(crate) struct Progress {
     began: Instant,
-    state: Mutex<State>,
+    state: Mutex<ProgressState>,
 }
 
-struct State {
+struct ProgressState {
     workload: String,
     began: Instant,
     done: usize,
@@ -20,14 +20,14 @@ struct State {
 impl Progress {
     pub(crate) fn new() -> Self {
         let began = Instant::now();
-        let state = State { workload: String::new(), began, done: 0, total: 0 };
+        let state = ProgressState { workload: String::new(), began, done: 0, total: 0 };
         Self { began, state: Mutex::new(state) }
     }
 
     /// A workload of so many cells begins.
     pub(crate) fn begin(&self, workload: &str, total: usize) {
         if let Ok(mut state) = self.state.lock() {
-            *state = State { workload: workload.to_owned(), began: Instant::now(), done: 0, total };
+            *state = ProgressState { workload: workload.to_owned(), began: Instant::now(), done: 0, total };
         }
     }
 
@@ -42,14 +42,14 @@ impl Progress {
         self.say(&line);
     }
 
-    /// Something else worth knowing.
+    /// Prints a message beside the progress.
     pub(crate) fn say(&self, line: &str) {
         let seconds = self.began.elapsed().as_secs();
         let _ = writeln!(std::io::stderr(), "[{:3}:{:02}] {line}", seconds / 60, seconds % 60);
     }
 }
 
-/// How long the rest takes, if it takes as long as what is done.
+/// The estimated remaining time, at the pace so far.
 fn remaining(elapsed: Duration, done: usize, total: usize) -> Option<Duration> {
     let each = elapsed.checked_div(u32::try_from(done).ok()?)?;
     Some(each * u32::try_from(total.saturating_sub(done)).ok()?)
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_goes_by_what_is_done() {
+    fn the_remaining_time_is_estimated_from_the_work_done() {
         let minute = Duration::from_mins(1);
         assert_eq!(remaining(minute, 0, 4), None);
         assert_eq!(remaining(minute, 1, 4), Some(minute * 3));

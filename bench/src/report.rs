@@ -1,5 +1,5 @@
-//! The raw data of a workload: everything that is needed to judge it without having been there. Pure but for [`Report::write`] and
-//! [`Report::read`].
+//! The raw data of a workload: everything that is needed to judge it without having been there. Pure but for
+//! [`Report::write`] and [`Report::read`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,21 +11,21 @@ use crate::machine::Machine;
 use crate::stats::Summary;
 use crate::subject::Subject;
 
-/// Everything about one workload, as it was measured once.
+/// The raw data of one workload, as measured once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) workload: String,
     pub(crate) title: String,
     pub(crate) command: String,
     pub(crate) date: String,
-    /// How long it took.
+    /// The duration of the workload.
     pub(crate) minutes: f64,
     pub(crate) machine: Machine,
-    /// What was measured: programs, toolchains, control plane.
+    /// The measured versions: programs, toolchains, control plane.
     pub(crate) versions: BTreeMap<String, String>,
-    /// How: flags and environment.
+    /// The circumstances: flags and environment.
     pub(crate) settings: BTreeMap<String, String>,
-    /// What does not fit into a figure.
+    /// Remarks that do not fit into a figure.
     pub(crate) notes: Vec<String>,
     pub(crate) runs: Vec<Run>,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Report {
 #[allow(clippy::struct_field_names)] // the third run of a cell is run 3
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Run {
-    /// Which cells belong together: `10000 Widgets, full`.
+    /// The group of the cell: `10000 Widgets, full`.
     pub(crate) group: String,
     pub(crate) subject: Subject,
     pub(crate) run: usize,
@@ -42,7 +42,7 @@ pub(crate) struct Run {
     /// Requests by `verb resource/subresource code`, from the audit log.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) requests: BTreeMap<String, usize>,
-    /// What was checked and held. A guard that does not hold is an error, and there is no report.
+    /// The guards that were checked and held. A guard that does not hold is an error, and there is no report.
     pub(crate) guards: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ impl Report {
         groups
     }
 
-    /// What a figure of a cell came to.
+    /// The summary of a figure in a cell.
     pub(crate) fn summary(&self, group: &str, subject: Subject, figure: &str) -> Option<Summary> {
         let values: Vec<f64> = self
             .runs
@@ -165,7 +165,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_written_report_is_read_back() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(Report::read(directory.path(), "w0").unwrap(), None);
         report().write(directory.path()).unwrap();

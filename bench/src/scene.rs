@@ -1,5 +1,5 @@
-//! The cluster around a fan-out operator: who watches its Widgets become ready, and who plays the deployment controller and, for
-//! Deployments that are deleted in the foreground, the garbage collector.
+//! The cluster around a fan-out operator: who watches its Widgets become ready, and who plays the deployment
+//! controller and, for Deployments that are deleted in the foreground, the garbage collector.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use windlass_runtime::cache::{Cache, OfKind, Reader, Selection, Shape, Subscription};
 use windlass_runtime::client::{Client, ClientOptions};
-use windlass_runtime::controller::{Controller, Error, Outcome};
+use windlass_runtime::controller::{Controller, Error, Requeue};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::manager::Manager;
 use windlass_runtime::meta::Meta;
@@ -22,10 +22,10 @@ use windlass_runtime::resource::ResourceType;
 use crate::admin::Admin;
 use crate::plane::Plane;
 
-/// How many Deployments are attended to at the same time.
+/// The number of Deployments handled at the same time.
 const STUB_WORKERS: usize = 8;
 
-/// Of a Widget, whether it is ready.
+/// The readiness of a Widget.
 #[derive(Debug, Deserialize)]
 struct WidgetState {
     metadata: Meta,
@@ -58,7 +58,7 @@ impl OfKind for WidgetState {
     }
 }
 
-/// Of a Deployment, what its controller would look at.
+/// The fields of a Deployment that its controller would read.
 #[derive(Debug, Deserialize)]
 struct DeploymentState {
     metadata: Meta,
@@ -93,7 +93,7 @@ impl OfKind for DeploymentState {
     }
 }
 
-/// When which generation of which Widget was seen to be ready; and which Widgets are there.
+/// The times at which each generation of a Widget was ready, and the Widgets that exist.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     ready: HashMap<ObjectKey, (i64, Instant)>,
@@ -122,7 +122,7 @@ impl Scene {
                 async move {
                     match live {
                         Some(live) => attend(&admin, &live).await,
-                        None => Ok(Outcome::Done),
+                        None => Ok(Requeue::OnChange),
                     }
                 }
             },
@@ -200,14 +200,14 @@ impl Drop for Scene {
     }
 }
 
-/// What the deployment controller would say when all pods are there, at once.
-async fn attend(admin: &Admin, live: &Arc<DeploymentState>) -> Result<Outcome, Error> {
+/// The status that the deployment controller would write when all pods are there, written at once.
+async fn attend(admin: &Admin, live: &Arc<DeploymentState>) -> Result<Requeue, Error> {
     let (meta, replicas) = (&live.metadata, live.spec.replicas);
     if meta.deleting {
         return let_go(admin, meta).await;
     }
     if live.status.observed_generation >= meta.generation && live.status.available_replicas == replicas {
-        return Ok(Outcome::Done);
+        return Ok(Requeue::OnChange);
     }
     let (namespace, name) = (meta.namespace().unwrap_or_default(), meta.name());
     let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}/status");
@@ -218,19 +218,20 @@ async fn attend(admin: &Admin, live: &Arc<DeploymentState>) -> Result<Outcome, E
     sent(admin.merge(&path, &status).await)
 }
 
-/// What the garbage collector would do for a Deployment that is deleted in the foreground and has nothing that could hold it.
-async fn let_go(admin: &Admin, meta: &Meta) -> Result<Outcome, Error> {
+/// The garbage collector's part for a Deployment that is deleted in the foreground and has no dependents:
+/// removes the finalizer.
+async fn let_go(admin: &Admin, meta: &Meta) -> Result<Requeue, Error> {
     if meta.finalizers.is_empty() {
-        return Ok(Outcome::Done);
+        return Ok(Requeue::OnChange);
     }
     let (namespace, name) = (meta.namespace().unwrap_or_default(), meta.name());
     let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}");
     sent(admin.merge(&path, &json!({"metadata": {"finalizers": null}})).await)
 }
 
-fn sent(result: Result<()>) -> Result<Outcome, Error> {
+fn sent(result: Result<()>) -> Result<Requeue, Error> {
     match result {
-        Ok(()) => Ok(Outcome::Done),
+        Ok(()) => Ok(Requeue::OnChange),
         Err(error) => Err(Error::transient(error.to_string())),
     }
 }

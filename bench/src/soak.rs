@@ -1,11 +1,12 @@
 //! Soak: a fan-out operator under random edits, while its API server is killed again and again.
 //!
-//! **Measures** 2,000 Widgets with five children each for twenty minutes (`--minutes`): twenty random edits a second, and every two
-//! minutes the API server is killed and started again. At the end: how long it took to converge, what is written when nothing happens,
-//! and how resident memory at the end compares with that after the first fifth.
+//! **Measures** 2,000 Widgets with five children each for twenty minutes (`--minutes`): twenty random edits a
+//! second, and every two minutes the API server is killed and started again. At the end: how long it took to
+//! converge, what is written when nothing happens, and how resident memory at the end compares with that
+//! after the first fifth.
 //!
-//! **Guards**: after the last edit every Widget and every child is what the last accepted edit says, object by object: no event was
-//! lost; and then no object is written for a minute.
+//! **Guards**: after the last edit every Widget and every child is what the last accepted edit says, object
+//! by object: no event was lost; and then no object is written for a minute.
 //!
 //! **Does not show** much of speed: the server is away for part of the time. It is run by hand.
 
@@ -132,7 +133,8 @@ async fn measure(
     Ok(run)
 }
 
-/// Edits at random for some time, while the server comes and goes; says how many edits were accepted, and how often it went.
+/// Edits at random for some time, while the server comes and goes; says how many edits were accepted, and how
+/// often it went.
 async fn edit(
     bench: &Bench,
     plane: &Plane,
@@ -155,9 +157,10 @@ async fn edit(
         let index = dice.below(colors.len());
         let color = widgets::color(dice.below(7));
         let patch = json!({"spec": {"color": color}});
-        // What failed is tried until it is known to be accepted: otherwise nobody could say what must be there in the end.
+        // What failed is tried until it is known to be accepted: otherwise nobody could say what must be
+        // there in the end.
         let mut tries = 0;
-        while let Err(error) = plane.admin.merge(&object(&widgets::place(index)), &patch).await {
+        while let Err(error) = plane.admin.merge(&object(&widgets::key(index)), &patch).await {
             tries += 1;
             anyhow::ensure!(tries < 100, "the server does not come back: {error:#}");
             tokio::time::sleep(Duration::from_millis(200)).await;

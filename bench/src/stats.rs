@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What several runs of one cell came to.
+/// The summary of several runs of one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Summary {
     pub(crate) median: f64,
@@ -20,7 +20,7 @@ impl Summary {
     }
 }
 
-/// In order, without what is no number.
+/// The values in order, without NaN.
 pub(crate) fn sorted(values: &[f64]) -> Vec<f64> {
     let mut values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     values.sort_by(f64::total_cmp);
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_median_and_what_is_no_number_does_not_count() {
+    fn an_empty_series_has_no_median_and_nan_does_not_count() {
         assert_eq!(Summary::of(&[]), None);
         assert_eq!(Summary::of(&[f64::NAN]), None);
         assert_eq!(Summary::of(&[f64::NAN, 2.0]).map(|s| s.runs), Some(1));

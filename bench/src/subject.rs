@@ -1,4 +1,4 @@
-//! Who is measured. Pure.
+//! The subjects of the measurements. Pure.
 
 use std::fmt;
 
@@ -39,7 +39,8 @@ impl fmt::Display for Subject {
     }
 }
 
-/// The subjects in the order of a run: turned round every other one, so that none always has the warm or the cold place.
+/// The subjects in the order of a run: turned round every other one, so that none always has the warm or the
+/// cold place.
 pub(crate) fn order(subjects: &[Subject], run: usize) -> Vec<Subject> {
     let mut order = subjects.to_vec();
     if run.is_multiple_of(2) {
@@ -48,9 +49,10 @@ pub(crate) fn order(subjects: &[Subject], run: usize) -> Vec<Subject> {
     order
 }
 
-/// What Go's garbage collector is told not to exceed: about what is live, and a quarter more, over a floor for everything else. Lower,
-/// and it would collect all the time; higher, and it would change nothing. The live heap of one full Widget is taken to be
-/// 4 KiB in Go, that of a stripped one or of its metadata 1 KiB: estimates from the size of their JSON.
+/// The `GOMEMLIMIT` of the Go program: about the live heap and a quarter more, over a floor for everything
+/// else. With a lower limit it would collect all the time; a higher one would change nothing. The live heap
+/// of one full Widget is taken to be 4 KiB in Go, that of a stripped one or of its metadata 1 KiB: estimates
+/// from the size of their JSON.
 pub(crate) fn go_memory_limit(objects: usize, bytes_each: usize) -> String {
     const FLOOR: usize = 48 << 20;
     let bytes = FLOOR + objects * bytes_each * 5 / 4;

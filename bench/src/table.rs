@@ -9,7 +9,7 @@ use crate::subject::Subject;
 
 /// The setting that says how ours was built.
 pub(crate) const BUILD: &str = "build of windlass";
-/// As it should be.
+/// The target is met.
 pub(crate) const RELEASE: &str = "release";
 
 /// One workload: its tables, one for each group of cells, and what has to be said beside them.

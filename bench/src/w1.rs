@@ -1,13 +1,15 @@
 //! W1: from nothing to a full cache.
 //!
-//! **Measures**, for objects that are there already, the time from `exec` until a program says that it has them all, the peak of its
-//! resident memory up to then, its CPU time, and its requests: for Widgets whole and as metadata, by the list that each makes by itself (Go
-//! a streamed one, after which these rows are called; Windlass one in one piece) and by a paged one, and for ConfigMaps.
+//! **Measures**, for objects that are there already, the time from `exec` until a program says that it has
+//! them all, the peak of its resident memory up to then, its CPU time, and its requests: for Widgets whole
+//! and as metadata, by the list that each makes by itself (Go a streamed one, after which these rows are
+//! called; Windlass one in one piece) and by a paged one, and for ConfigMaps.
 //!
-//! **Guards**: the count, and checksums of all names and of a field of every spec, against what the harness created. So a program that
-//! says it is done before it is fails.
+//! **Guards**: the count, and checksums of all names and of a field of every spec, against what the harness
+//! created. So a program that says it is done before it is fails.
 //!
-//! **Does not show** what stays (W2). Built-in kinds come as protobuf to Go and as JSON to Windlass, which is part of the comparison.
+//! **Does not show** what stays (W2). Built-in kinds come as protobuf to Go and as JSON to Windlass, which is
+//! part of the comparison.
 
 use std::time::Duration;
 
@@ -115,7 +117,7 @@ async fn measure(
     let heard = running.hear("synced", Duration::from_mins(5)).await?;
     let usage = running.usage()?;
     run.guard(
-        Checksum::said(&heard.value).as_ref() == Some(expected),
+        Checksum::reported(&heard.value).as_ref() == Some(expected),
         format!("the checksum of {size} names and sizes is right: {}", heard.value),
     )?;
     run.figure("time", heard.at.duration_since(running.began).as_secs_f64());

@@ -1,13 +1,13 @@
 //! W10: how it grows.
 //!
-//! **Measures** the same program at 1,000, 10,000 and 50,000 Widgets: the time from `exec` until its cache is full, resident memory after
-//! ten seconds and per Widget, and what one change costs then, in CPU and in time, when changes come one after the other: a cost that
-//! should not depend on how many Widgets there are.
+//! **Measures** the same program at 1,000, 10,000 and 50,000 Widgets: the time from `exec` until its cache is
+//! full, resident memory after ten seconds and per Widget, and what one change costs then, in CPU and in
+//! time, when changes come one after the other: a cost that should not depend on how many Widgets there are.
 //!
 //! **Guards**: every change is seen, once.
 //!
-//! **Does not show** changes that come together (W5), nor memory after a long rest (W2): memory here includes what Go has not
-//! collected yet.
+//! **Does not show** changes that come together (W5), nor memory after a long rest (W2): memory here includes
+//! what Go has not collected yet.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ async fn measure(
     let mut dice = Dice::new(cell.run as u64);
     let cpu = crate::proc::cpu(running.pid)?;
     for _ in 0..changes {
-        let path = object(&widgets::place(dice.below(size)));
+        let path = object(&widgets::key(dice.below(size)));
         plane.admin.merge(&path, &json!({"metadata": {"annotations": {SENT: now_ns().to_string()}}})).await?;
     }
     // The last one is on its way.

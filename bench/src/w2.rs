@@ -1,17 +1,19 @@
 //! W2: what a cached object weighs when nothing happens.
 //!
-//! **Measures** resident memory of a program that caches every Widget of the cluster, in four forms (the whole object; the
-//! same, which ours keeps as JSON and decodes when it is read; what a reconcile reads of it; metadata only) at several numbers of
-//! Widgets, after more than two minutes of rest, so that Go's collector, which runs at least every two minutes, has run and its scavenger
-//! has given back what it will. The slope against the empty cache is what one object weighs; the empty cache is the intercept.
+//! **Measures** resident memory of a program that caches every Widget of the cluster, in four forms (the
+//! whole object; the same, which ours keeps as JSON and decodes when it is read; what a reconcile reads of
+//! it; metadata only) at several numbers of Widgets, after more than two minutes of rest, so that Go's
+//! collector, which runs at least every two minutes, has run and its scavenger has given back what it will.
+//! The slope against the empty cache is what one object weighs; the empty cache is the intercept.
 //!
-//! **Guards**: each program says how many objects it holds with a checksum of their names and sizes, which the harness knows; then it
-//! answers 1,000 random reads, with the full spec where it claims to hold it, each compared with what the harness created. So nothing
-//! can be dropped, shared by mistake, or fetched later: the audit log has one list-and-watch per program and no read.
+//! **Guards**: each program says how many objects it holds with a checksum of their names and sizes, which
+//! the harness knows; then it answers 1,000 random reads, with the full spec where it claims to hold it, each
+//! compared with what the harness created. So nothing can be dropped, shared by mistake, or fetched later:
+//! the audit log has one list-and-watch per program and no read.
 //!
-//! **Does not show** what a list costs at its peak (W1), nor objects of other sizes; and the programs of all forms rest beside each
-//! other, so the idle CPU is that of a machine that is nearly idle, and the proportional set, which neighbours of the same binary
-//! make smaller, is left to W6.
+//! **Does not show** what a list costs at its peak (W1), nor objects of other sizes; and the programs of all
+//! forms rest beside each other, so the idle CPU is that of a machine that is nearly idle, and the
+//! proportional set, which neighbours of the same binary make smaller, is left to W6.
 
 use std::time::Instant;
 
@@ -42,11 +44,12 @@ const FIGURES: &[Figure] = &[
     Figure::new("watches", "watches opened", Unit::Count),
 ];
 
-/// What of an object is cached.
+/// The cached form of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Full,
-    /// The same object and the same reads, where ours keeps it as JSON. Go has no such cache: it runs as in `Full`.
+    /// The same object and the same reads, where ours keeps it as JSON. Go has no such cache: it runs as in
+    /// `Full`.
     Packed,
     Needed,
     Metadata,
@@ -64,7 +67,7 @@ impl Form {
         }
     }
 
-    /// What a subject is told to keep.
+    /// The argument that selects the form in a subject.
     pub(crate) fn flag(self, subject: Subject) -> &'static str {
         if self == Self::Packed && subject.is_go() { Self::Full.name() } else { self.name() }
     }
@@ -77,7 +80,7 @@ impl Form {
         }
     }
 
-    /// What a cache of so many Widgets must say.
+    /// The checksum of a cache of so many Widgets.
     pub(crate) fn checksum(self, count: usize) -> Checksum {
         let checksum = Checksum::of(count);
         if self == Self::Metadata { checksum.without_sizes() } else { checksum }
@@ -89,7 +92,7 @@ struct Resting {
     cell: Cell,
     form: Form,
     user: User,
-    /// Where the audit log ended before it began.
+    /// The end of the audit log before the measurement.
     before: Mark,
     running: Running,
 }
@@ -157,9 +160,9 @@ async fn start(bench: &Bench, plane: &Plane, size: usize, form: Form, cell: Cell
     let start = Start::new(cell.subject, "cache", &limit).flag("--form", form.flag(cell.subject));
     let mut running = bench.programs.start(plane, &user, &start)?;
     let heard = running.hear("synced", bench.options.seconds(300, 60)).await?;
-    let said = Checksum::said(&heard.value);
+    let reported = Checksum::reported(&heard.value);
     anyhow::ensure!(
-        said == Some(form.checksum(size)),
+        reported == Some(form.checksum(size)),
         "{} ({}) holds something else than was created: {}",
         cell.subject,
         form.name(),
@@ -193,7 +196,7 @@ async fn finish(
     check_reads(&mut run, &mut running, size, form, reads).await?;
     let heard = running.ask("count", "synced", std::time::Duration::from_mins(1)).await?;
     run.guard(
-        Checksum::said(&heard.value) == Some(form.checksum(size)),
+        Checksum::reported(&heard.value) == Some(form.checksum(size)),
         format!("the checksum of {size} names and sizes is right after the rest"),
     )?;
     let asked = plane.asked(&user, before)?;
@@ -222,8 +225,8 @@ async fn check_reads(
     let mut wrong = Vec::new();
     for _ in 0..reads {
         let index = dice.below(size);
-        let place = widgets::place(index);
-        let command = format!("read {} {}", place.namespace, place.name);
+        let key = widgets::key(index);
+        let command = format!("read {} {}", key.namespace, key.name);
         let heard = running.ask(&command, "object", std::time::Duration::from_secs(30)).await?;
         let expected = widgets::spec(index, widgets::color(index));
         let right = heard.value["found"] == true
@@ -235,7 +238,7 @@ async fn check_reads(
                 Form::Metadata => true,
             };
         if !right {
-            wrong.push(format!("{}: {}", place.name, heard.value));
+            wrong.push(format!("{}: {}", key.name, heard.value));
         }
     }
     let what = match form {
@@ -246,7 +249,7 @@ async fn check_reads(
     run.guard(wrong.is_empty(), format!("{reads} random reads return {what} {}", wrong.join("\n")))
 }
 
-/// What one object weighs: the difference to the empty cache of the same subject and form, by their medians.
+/// The memory per object: the difference to the empty cache of the same subject and form, by their medians.
 fn slopes(runs: &mut [Run]) {
     let empty: Vec<(Subject, String, f64)> = runs
         .iter()

@@ -1,16 +1,18 @@
 //! W3: what a reconcile costs that finds nothing to do.
 //!
-//! **Measures** a controller whose reconcile reads a Widget and the ConfigMap of its name from the cache and compares their colors,
-//! with 1 and with 10 workers: (a) a resync, each key once; (b) a flood, a million keys through a bounded channel of 1,024 places, round
-//! robin over all. Reconciles per second of wall clock, and CPU time per reconcile, which the subject takes by its own clock and the
-//! harness from `/proc`; the harness's counts. What one reconcile costs is told by the resync: in a flood the queue merges keys that
-//! wait, so there the same keys may be any number of reconciles, and what compares is the cost of all that was sent.
+//! **Measures** a controller whose reconcile reads a Widget and the ConfigMap of its name from the cache and
+//! compares their colors, with 1 and with 10 workers: (a) a resync, each key once; (b) a flood, a million
+//! keys through a bounded channel of 1,024 places, round robin over all. Reconciles per second of wall clock,
+//! and CPU time per reconcile, which the subject takes by its own clock and the harness from `/proc`; the
+//! harness's counts. What one reconcile costs is told by the resync: in a flood the queue merges keys that
+//! wait, so there the same keys may be any number of reconciles, and what compares is the cost of all that
+//! was sent.
 //!
-//! **Guards**: every key is seen, no comparison fails, what was sent is what was asked for, and the audit log has not a single request
-//! of this user between begin and end: caches only.
+//! **Guards**: every key is seen, no comparison fails, what was sent is what was asked for, and the audit log
+//! has not a single request of this user between begin and end: caches only.
 //!
-//! **Does not show** what happens when something changes; and with one core per subject, ten workers show what concurrency costs, not
-//! what it gains.
+//! **Does not show** what happens when something changes; and with one core per subject, ten workers show
+//! what concurrency costs, not what it gains.
 
 use std::time::Duration;
 
@@ -38,7 +40,7 @@ const FIGURES: &[Figure] = &[
     Figure::new("peak", "peak RSS", Unit::Bytes),
 ];
 
-/// How long anything may take.
+/// The timeout of every wait.
 const PATIENCE: Duration = Duration::from_mins(5);
 /// A resync is short against the kernel's clock, so there are several of them.
 const RESYNCS: usize = 10;
@@ -95,7 +97,8 @@ async fn measure(
     let mut running = bench.programs.start(plane, &user, &start)?;
     let heard = running.hear("synced", PATIENCE).await?;
     run.guard(heard.value["count"] == size, format!("all {size} keys are known"))?;
-    // Who lists first says so before the watches that follow are open; those are not asked for by a reconcile.
+    // Who lists first says so before the watches that follow are open; those are not asked for by a
+    // reconcile.
     eventually(format!("{} watches both kinds", user.name), || async {
         let watches = plane.asked(&user, began).map_err(|error| error.to_string())?.verb("watch");
         let open = ["widgets", "configmaps"].map(|kind| watches.resource(kind).count());
@@ -122,7 +125,7 @@ async fn measure(
     Ok(run)
 }
 
-/// What a flood or a resync came to.
+/// The result of a flood or a resync.
 #[derive(Clone, Copy, Debug, Default)]
 struct Figures {
     reconciled: f64,

@@ -1,19 +1,20 @@
 //! W4: an operator's whole work, from creation to deletion.
 //!
-//! **Measures** Widgets with five children each (ServiceAccount, ConfigMap, Secret, Service, Deployment), ten workers, in phases:
-//! *create* until all are Ready, where a stub of the harness marks each Deployment available at once, as a cluster with pods would;
-//! *change*, where every Widget gets another color, which is in its ConfigMap and, as a digest, in its Deployment's pods, and in
-//! nothing else; *quiet*, where nothing happens; and *delete*, with a finalizer. Time in total and per Widget, requests by the API
-//! server's audit log, CPU, peak memory. A phase's requests are counted until a second and a half has passed without one, so that work
-//! which a subject puts off is counted too.
+//! **Measures** Widgets with five children each (ServiceAccount, ConfigMap, Secret, Service, Deployment), ten
+//! workers, in phases: *create* until all are Ready, where a stub of the harness marks each Deployment
+//! available at once, as a cluster with pods would; *change*, where every Widget gets another color, which is
+//! in its ConfigMap and, as a digest, in its Deployment's pods, and in nothing else; *quiet*, where nothing
+//! happens; and *delete*, with a finalizer. Time in total and per Widget, requests by the API server's audit
+//! log, CPU, peak memory. A phase's requests are counted until a second and a half has passed without one, so
+//! that work which a subject puts off is counted too.
 //!
-//! **Guards**: after the change every Widget and every child is compared with what it must be, field by field, and there is nothing
-//! else; in the quiet minute ours writes no object (late Events are a figure of their own, and count against the target); after the
-//! deletion no Widget is left.
+//! **Guards**: after the change every Widget and every child is compared with what it must be, field by
+//! field, and there is nothing else; in the quiet minute ours writes no object (late Events are a figure of
+//! their own, and count against the target); after the deletion no Widget is left.
 //!
-//! **Does not show** the garbage collector: it is off, so the children of Go's Widgets stay, while Windlass, which has a finalizer
-//! only for the sake of an ordered teardown, deletes the five itself and then lets go. Its delete phase is therefore more work. It
-//! says nothing of rollouts that take their time.
+//! **Does not show** the garbage collector: it is off, so the children of Go's Widgets stay, while Windlass,
+//! which has a finalizer only for the sake of an ordered teardown, deletes the five itself and then lets go.
+//! Its delete phase is therefore more work. It says nothing of rollouts that take their time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -65,7 +66,7 @@ const FIGURES: &[Figure] = &[
     Figure::new("peak", "peak RSS", Unit::Bytes),
 ];
 
-/// How many owners are worked on at the same time.
+/// The number of owners reconciled at the same time.
 pub(crate) const WORKERS: usize = 10;
 /// A phase is over when nothing was asked for so long.
 const CALM: Duration = Duration::from_millis(1500);
@@ -131,7 +132,8 @@ async fn measure(
     let children = asked.writes().filter(|request| plurals.contains(&&*request.resource));
     run.figure("change_children", children.count() as f64 / size as f64);
 
-    // A count, not a time: it is the same in every run, and a minute of nothing in each of them is a long time.
+    // A count, not a time: it is the same in every run, and a minute of nothing in each of them is a long
+    // time.
     if cell.run == 1 {
         rest(plane, &user, &mut run, quiet).await?;
     }
@@ -140,7 +142,7 @@ async fn measure(
     let phase = Phase::begin("delete", plane, &user, &running)?;
     plane
         .admin
-        .each(0..size, |index| async move { plane.admin.delete(&object(&widgets::place(index))).await })
+        .each(0..size, |index| async move { plane.admin.delete(&object(&widgets::key(index))).await })
         .await?;
     scene.gone(patience).await?;
     phase.time(&mut run);
@@ -152,7 +154,7 @@ async fn measure(
     Ok(run)
 }
 
-/// What is asked for when there is nothing to do.
+/// The requests of a subject that has nothing to do.
 async fn rest(plane: &Plane, user: &User, run: &mut Run, quiet: Duration) -> Result<()> {
     let before = plane.mark()?;
     tokio::time::sleep(quiet).await;
@@ -161,7 +163,8 @@ async fn rest(plane: &Plane, user: &User, run: &mut Run, quiet: Duration) -> Res
     run.figure("quiet_requests", asked.count() as f64);
     run.figure("quiet_events", asked.writes().resource("events").count() as f64);
     if run.subject == Subject::Windlass {
-        // What is late with its Events is no loop; it is a figure, with its target, and not the end of the run.
+        // What is late with its Events is no loop; it is a figure, with its target, and not the end of the
+        // run.
         let writes = asked.writes().filter(|request| request.resource != "events");
         let words = format!("no object is written for {} s after convergence {writes}", quiet.as_secs());
         run.guard(writes.is_empty(), words)?;
@@ -183,7 +186,7 @@ pub(crate) async fn create(plane: &Plane, size: usize) -> Result<HashMap<ObjectK
             let sent = &sent;
             async move {
                 note(sent, index);
-                let path = collection(&widgets::place(index));
+                let path = collection(&widgets::key(index));
                 plane.admin.create(&path, &widgets::widget(index, widgets::color(index))).await
             }
         })
@@ -200,7 +203,7 @@ async fn change(plane: &Plane, size: usize) -> Result<HashMap<ObjectKey, Instant
             async move {
                 note(sent, index);
                 let patch = json!({"spec": {"color": next_color(index)}});
-                plane.admin.merge(&object(&widgets::place(index)), &patch).await
+                plane.admin.merge(&object(&widgets::key(index)), &patch).await
             }
         })
         .await?;
@@ -208,9 +211,9 @@ async fn change(plane: &Plane, size: usize) -> Result<HashMap<ObjectKey, Instant
 }
 
 fn note(sent: &std::sync::Mutex<HashMap<ObjectKey, Instant>>, index: usize) {
-    let place = widgets::place(index);
+    let key = widgets::key(index);
     if let Ok(mut sent) = sent.lock() {
-        sent.insert(ObjectKey::namespaced(&*place.namespace, &*place.name), Instant::now());
+        sent.insert(ObjectKey::namespaced(&*key.namespace, &*key.name), Instant::now());
     }
 }
 
@@ -256,7 +259,7 @@ impl<'a> Phase<'a> {
         self.figure(run, "time", self.began.elapsed().as_secs_f64());
     }
 
-    /// How long it took in all, and each Widget.
+    /// The total time, and the time of each Widget.
     fn per_widget(
         &self,
         run: &mut Run,
@@ -290,7 +293,7 @@ impl<'a> Phase<'a> {
     }
 }
 
-/// What a user asked since, when it has stopped asking.
+/// The requests of a user since a mark, when it has stopped sending.
 pub(crate) async fn calm(plane: &Plane, user: &User, since: Mark) -> Result<Requests> {
     let mut asked = plane.asked(user, since)?;
     let (mut quiet_since, began) = (Instant::now(), Instant::now());

@@ -1,17 +1,20 @@
 //! W5: from a change to its reconcile.
 //!
-//! **Measures** the time between the moment at which the harness sends a patch, which it writes into the patch, and the moment at which
-//! the reconcile of that Widget reads it from the cache: at 50 and at 500 changes a second over 1,000 Widgets; and at 50 a second while
-//! 10,000 keys of low priority wait, each of which takes 2 ms. One worker.
+//! **Measures** the time between the moment at which the harness sends a patch, which it writes into the
+//! patch, and the moment at which the reconcile of that Widget reads it from the cache: at 50 and at 500
+//! changes a second over 1,000 Widgets; and at 50 a second while 10,000 keys of low priority wait, each of
+//! which takes 2 ms. One worker.
 //!
-//! **Guards**: every change that was accepted is seen once: a lost event is a failure. The rate that was reached is reported beside the
-//! one that was wanted.
+//! **Guards**: every change that was accepted is seen once: a lost event is a failure. The rate that was
+//! reached is reported beside the one that was wanted.
 //!
-//! Eight patches at most are under way at a time. With more, a server that cannot take the rate (none can on one core) answers its writers
-//! before it tells its watchers, and the figure becomes the length of its queue: half a minute, for whoever comes first. For the same reason
-//! the server is warmed up with the same load before the first subject starts.
+//! Eight patches at most are under way at a time. With more, a server that cannot take the rate (none can on
+//! one core) answers its writers before it tells its watchers, and the figure becomes the length of its
+//! queue: half a minute, for whoever comes first. For the same reason the server is warmed up with the same
+//! load before the first subject starts.
 //!
-//! **Does not show** the subject alone: the API server's time for the write is part of every figure, the same for all.
+//! **Does not show** the subject alone: the API server's time for the write is part of every figure, the same
+//! for all.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -41,10 +44,10 @@ const FIGURES: &[Figure] = &[
     Figure::new("cpu", "CPU per change", Unit::Seconds),
 ];
 
-/// What the server gets before it is measured: so many changes a second, for so many seconds.
+/// The warm-up of the server before the measurement: changes per second, and seconds.
 const WARM_UP: (usize, usize) = (500, 5);
 
-/// How many patches are under way at a time.
+/// The number of patches in flight.
 const UNDER_WAY: usize = 8;
 
 /// One kind of load.
@@ -147,7 +150,8 @@ async fn collect(running: &mut Running, sent: usize) -> Result<Vec<f64>> {
     Ok(latencies)
 }
 
-/// Patches Widgets in turn at a steady rate, and says how many were accepted. Where the server is slower than that, it is its rate.
+/// Patches Widgets in turn at a steady rate, and says how many were accepted. Where the server is slower than
+/// that, it is its rate.
 pub(crate) async fn patch(plane: &Plane, size: usize, per_second: usize, total: usize) -> Result<usize> {
     let mut accepted = 0;
     let mut every = tokio::time::interval(Duration::from_secs(1) / u32::try_from(per_second)?);
@@ -159,7 +163,7 @@ pub(crate) async fn patch(plane: &Plane, size: usize, per_second: usize, total: 
             _ = every.tick(), if next < total && under_way.len() < UNDER_WAY => {
                 let index = next % size;
                 under_way.push(async move {
-                    let path = object(&widgets::place(index));
+                    let path = object(&widgets::key(index));
                     let change = json!({"metadata": {"annotations": {SENT: now_ns().to_string()}}});
                     plane.admin.merge(&path, &change).await
                 });

@@ -1,12 +1,13 @@
 //! W6: what an operator weighs, and how it starts, stops and takes over.
 //!
-//! **Measures** the size of the binary; resident memory and CPU of an idle leader after more than two minutes; the time from `exec` to
-//! the first `200` of `/healthz`, and to the first reconcile and the last of 100 Widgets; from SIGTERM to the end with ten reconciles of a
-//! second in flight; and for a standby, from the leader's SIGKILL and from its SIGTERM to the standby's first reconcile, with leases of
-//! 15, 10 and 2 seconds on all sides.
+//! **Measures** the size of the binary; resident memory and CPU of an idle leader after more than two
+//! minutes; the time from `exec` to the first `200` of `/healthz`, and to the first reconcile and the last of
+//! 100 Widgets; from SIGTERM to the end with ten reconciles of a second in flight; and for a standby, from
+//! the leader's SIGKILL and from its SIGTERM to the standby's first reconcile, with leases of 15, 10 and 2
+//! seconds on all sides.
 //!
-//! **Guards**: all 100 Widgets are reconciled; all ten reconciles in flight are finished, and the exit code is 0; only one of two works
-//! before the other is ended.
+//! **Guards**: all 100 Widgets are reconciled; all ten reconciles in flight are finished, and the exit code
+//! is 0; only one of two works before the other is ended.
 //!
 //! **Does not show** images (both are one static or nearly static file in an empty image), nor build times.
 
@@ -44,13 +45,13 @@ const FIGURES: &[Figure] = &[
         .aim(&[Target::OfAtMost(Subject::GoTuned, 1.0)]),
 ];
 
-/// How many Widgets there are at a start.
+/// The number of Widgets at a start.
 const WIDGETS: usize = 100;
-/// How many reconciles are in flight at a stop.
+/// The number of reconciles in flight at a stop.
 const IN_FLIGHT: usize = 10;
-/// How long anything may take: a lease and a half, and some.
+/// The timeout of every wait: a lease and a half, and some.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Where Leases are.
+/// The namespace of the Leases.
 const NAMESPACE: &str = "bench-0";
 
 pub(crate) async fn run(bench: &Bench) -> Result<Measured> {
@@ -83,7 +84,7 @@ pub(crate) async fn run(bench: &Bench) -> Result<Measured> {
             futures::future::try_join_all(all).await?;
         }
         for index in WIDGETS..WIDGETS + IN_FLIGHT {
-            let path = collection(&widgets::place(index));
+            let path = collection(&widgets::key(index));
             plane.admin.create(&path, &widgets::widget(index, "slow")).await?;
         }
         for record in &mut runs {
@@ -94,7 +95,7 @@ pub(crate) async fn run(bench: &Bench) -> Result<Measured> {
     Ok(measured)
 }
 
-/// All of them at rest beside each other, each leading with nothing to do.
+/// All subjects at rest beside each other, each leading with nothing to do.
 async fn idle(bench: &Bench, plane: &Plane, run: usize, settle: Duration) -> Result<Vec<Run>> {
     let mut resting = Vec::new();
     for subject in order(&bench.options.subjects, run) {
@@ -127,7 +128,7 @@ async fn idle(bench: &Bench, plane: &Plane, run: usize, settle: Duration) -> Res
     Ok(runs)
 }
 
-/// From nothing to work.
+/// Start: the time from the start of the process to its first work.
 async fn start(bench: &Bench, plane: &Plane, run: &mut Run, cell: Cell) -> Result<()> {
     let user = plane.user(&format!("w6-start-{}-{}", cell.subject, cell.run))?;
     let limit = go_memory_limit(0, 0);
@@ -156,7 +157,7 @@ async fn start(bench: &Bench, plane: &Plane, run: &mut Run, cell: Cell) -> Resul
     running.finish().await
 }
 
-/// From one leader to the next: when it is killed, and when it is stopped.
+/// Takeover: the time from one leader to the next, when it is killed and when it is stopped.
 async fn failover(bench: &Bench, plane: &Plane, run: &mut Run, cell: Cell) -> Result<()> {
     for (figure, killed) in [("released", false), ("killed", true)] {
         let lease = format!("{figure}-{}-{}", cell.subject, cell.run);
@@ -190,13 +191,13 @@ fn candidate(bench: &Bench, plane: &Plane, cell: Cell, name: &str, lease: &str) 
     bench.programs.start(plane, &user, &start)
 }
 
-/// From the signal to the end, with work in flight.
+/// Stop: the time from the signal to the end, with work in flight.
 async fn stop(bench: &Bench, plane: &Plane, run: &mut Run, cell: Cell) -> Result<()> {
     let user = plane.user(&format!("w6-stop-{}-{}", cell.subject, cell.run))?;
     let limit = go_memory_limit(0, 0);
     let start = Start::new(cell.subject, "life", &limit).flag("--workers", IN_FLIGHT).switch("--slow");
     let mut running = bench.programs.start(plane, &user, &start)?;
-    let slow: Vec<String> = (WIDGETS..WIDGETS + IN_FLIGHT).map(|index| widgets::place(index).name).collect();
+    let slow: Vec<String> = (WIDGETS..WIDGETS + IN_FLIGHT).map(|index| widgets::key(index).name).collect();
     let mut begun = 0;
     while begun < IN_FLIGHT {
         let heard = running.hear("reconciled", PATIENCE).await?;
@@ -217,7 +218,7 @@ async fn stop(bench: &Bench, plane: &Plane, run: &mut Run, cell: Cell) -> Result
     )
 }
 
-/// When `/healthz` first answered with 200.
+/// The time at which `/healthz` first answered with 200.
 async fn healthy(address: String) -> Result<Instant> {
     tokio::time::timeout(PATIENCE, async {
         loop {

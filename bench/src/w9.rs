@@ -1,11 +1,13 @@
 //! W9: the queue alone.
 //!
-//! **Measures** the three cases by which controller-runtime measures its priority queue: a thousand keys added, taken and finished; a
-//! thousand keys added again and again; and the same while a thousand workers take what is there. Time for a thousand keys.
+//! **Measures** the three cases by which controller-runtime measures its priority queue: a thousand keys
+//! added, taken and finished; a thousand keys added again and again; and the same while a thousand workers
+//! take what is there. Time for a thousand keys.
 //!
 //! **Guards**: each program says how many rounds it did, and none of the cases is missing.
 //!
-//! **Does not show** what an operator feels: W3 has the queue in its place. Go has the case with contention on one processor here, too.
+//! **Does not show** what an operator feels: W3 has the queue in its place. Go has the case with contention
+//! on one processor here, too.
 
 use std::time::Duration;
 

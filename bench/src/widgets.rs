@@ -2,26 +2,26 @@
 
 use serde_json::{Value, json};
 
-/// In how many namespaces they are.
+/// The number of namespaces.
 const NAMESPACES: usize = 10;
-/// Where a Widget's API is.
+/// The base path of the Widget API.
 pub(crate) const GROUP: &str = "/apis/bench.windlass.dev/v1";
-/// When the harness sent a change, in nanoseconds since 1970.
+/// The annotation with the time at which the harness sent a change, in nanoseconds since 1970.
 pub(crate) const SENT: &str = "bench.windlass.dev/sent";
 
-/// Where one object is.
+/// Namespace and name of one Widget.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place {
+pub(crate) struct WidgetKey {
     pub(crate) namespace: String,
     pub(crate) name: String,
 }
 
-/// The place of Widget `index`.
-pub(crate) fn place(index: usize) -> Place {
-    Place { namespace: format!("bench-{}", index % NAMESPACES), name: format!("widget-{index:06}") }
+/// The key of the Widget with this index.
+pub(crate) fn key(index: usize) -> WidgetKey {
+    WidgetKey { namespace: format!("bench-{}", index % NAMESPACES), name: format!("widget-{index:06}") }
 }
 
-/// All namespaces.
+/// The names of all namespaces.
 pub(crate) fn namespaces() -> impl Iterator<Item = String> {
     (0..NAMESPACES).map(|index| format!("bench-{index}"))
 }
@@ -60,7 +60,7 @@ pub(crate) fn spec(index: usize, color: &str) -> Value {
 
 /// Widget `index`, to be created.
 pub(crate) fn widget(index: usize, color: &str) -> Value {
-    let Place { namespace, name } = place(index);
+    let WidgetKey { namespace, name } = key(index);
     json!({
         "apiVersion": "bench.windlass.dev/v1", "kind": "Widget",
         "metadata": {
@@ -73,7 +73,7 @@ pub(crate) fn widget(index: usize, color: &str) -> Value {
 
 /// The ConfigMap of Widget `index`'s name and color, about as big.
 pub(crate) fn config_map(index: usize) -> Value {
-    let Place { namespace, name } = place(index);
+    let WidgetKey { namespace, name } = key(index);
     let spec = spec(index, color(index));
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -82,7 +82,7 @@ pub(crate) fn config_map(index: usize) -> Value {
     })
 }
 
-/// What a cache of Widgets `0..count` must say.
+/// The checksum of a cache of Widgets `0..count`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Checksum {
     pub(crate) count: u64,
@@ -93,13 +93,13 @@ pub(crate) struct Checksum {
 impl Checksum {
     pub(crate) fn of(count: usize) -> Self {
         let names = (0..count)
-            .map(place)
-            .fold(0u64, |sum, place| sum.wrapping_add(fnv(&format!("{}/{}", place.namespace, place.name))));
+            .map(key)
+            .fold(0u64, |sum, key| sum.wrapping_add(fnv(&format!("{}/{}", key.namespace, key.name))));
         let sizes = (0..count).map(|index| index % 1000).sum::<usize>();
         Self { count: count as u64, names, sizes: i64::try_from(sizes).unwrap_or(i64::MAX) }
     }
 
-    /// What a cache of these objects must say, where it knows no sizes.
+    /// The checksum of a cache of these objects, where it knows no sizes.
     pub(crate) fn of_names(objects: &[Value]) -> Self {
         let names = objects.iter().fold(0u64, |sum, object| {
             let field = |name: &str| object["metadata"][name].as_str().unwrap_or_default();
@@ -108,8 +108,8 @@ impl Checksum {
         Self { count: objects.len() as u64, names, sizes: 0 }
     }
 
-    /// What a subject said.
-    pub(crate) fn said(event: &Value) -> Option<Self> {
+    /// The checksum that a subject reported.
+    pub(crate) fn reported(event: &Value) -> Option<Self> {
         Some(Self {
             count: event["count"].as_u64()?,
             names: u64::from_str_radix(event["names"].as_str()?, 16).ok()?,
@@ -162,20 +162,20 @@ mod tests {
     fn widgets_differ_and_are_the_same_every_time() {
         assert_eq!(widget(3, "red"), widget(3, "red"));
         assert_ne!(spec(3, "red")["notes"], spec(4, "red")["notes"]);
-        let places: std::collections::BTreeSet<Place> = (0..1000).map(place).collect();
-        assert_eq!(places.len(), 1000);
+        let keys: std::collections::BTreeSet<WidgetKey> = (0..1000).map(key).collect();
+        assert_eq!(keys.len(), 1000);
     }
 
     #[test]
     fn a_checksum_notices_a_missing_and_a_wrong_object() {
         let all = Checksum::of(10);
         assert_ne!(all, Checksum::of(9));
-        let said = json!({"count": 10, "names": format!("{:016x}", all.names), "sizes": 45});
-        assert_eq!(Checksum::said(&said), Some(all.clone()));
+        let event = json!({"count": 10, "names": format!("{:016x}", all.names), "sizes": 45});
+        assert_eq!(Checksum::reported(&event), Some(all.clone()));
         let objects: Vec<Value> = (0..10).map(|index| widget(index, "red")).collect();
         assert_eq!(Checksum::of_names(&objects), all.clone().without_sizes());
-        assert_ne!(Checksum::said(&json!({"count": 10, "names": "0", "sizes": 45})), Some(all));
-        assert_eq!(Checksum::said(&json!({"count": 10})), None);
+        assert_ne!(Checksum::reported(&json!({"count": 10, "names": "0", "sizes": 45})), Some(all));
+        assert_eq!(Checksum::reported(&json!({"count": 10})), None);
     }
 
     #[test]

@@ -3,12 +3,26 @@
 mod arrows;
 mod dependencies;
 mod docs;
+mod links;
 mod repeat;
 mod static_binary;
 mod suites;
+mod words;
 
 use std::io::Write as _;
 use std::process::ExitCode;
+
+const USAGE: &str = "\
+Usage: cargo run -p xtask -- <chore>
+
+Chores:
+  arrows [--help]        check that the modules of every crate depend on each other in one direction
+  dependencies           check licences and banned crates
+  docs                   check the code, the commands and the links of the book
+  repeat [--help]        run test binaries many times on a busy machine
+  static <package>       build a program without shared libraries, and report its size
+  suites                 check that every test file is part of a test binary
+  words                  check the width and the first words of comments";
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
@@ -20,11 +34,11 @@ fn main() -> ExitCode {
         Some("repeat") => repeat::run(words),
         Some("spin") => repeat::spin(),
         Some("suites") => suites::check(),
+        Some("words") => words::check(),
         Some("static") => static_binary::build(words.next()),
-        _ => Err(vec![
-            "usage: cargo run -p xtask -- arrows [--help]|dependencies|docs|repeat [--help]|static <package>|suites"
-                .to_owned(),
-        ]),
+        Some("--help" | "-h" | "help") => Ok(USAGE.to_owned()),
+        Some(other) => Err(vec![format!("there is no chore {other:?}\n{USAGE}")]),
+        None => Err(vec![format!("name a chore\n{USAGE}")]),
     };
     match result {
         Ok(summary) => {

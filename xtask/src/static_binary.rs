@@ -1,4 +1,5 @@
-//! Builds a program of this workspace as one file that needs nothing: no C library, no loader. An image `FROM scratch` will do for it.
+//! Builds a program of this workspace as one file that needs nothing: no C library, no loader. An image `FROM
+//! scratch` will do for it.
 //!
 //! The C library is linked in by a flag of the target's own toolchain, so that no other has to be installed.
 
@@ -13,7 +14,7 @@ pub(crate) fn build(package: Option<String>) -> Result<String, Vec<String>> {
     let program = compile(&package).map_err(one)?;
     let file = std::fs::read(&program).map_err(|error| one(format!("{}: {error}", program.display())))?;
     match interpreter(&file) {
-        Some(false) => Ok(said(&program, file.len())),
+        Some(false) => Ok(describe(&program, file.len())),
         Some(true) => Err(one(format!("{} wants a loader: it is not static", program.display()))),
         None => Err(one(format!("{} is no 64-bit ELF file, so nothing is known of it", program.display()))),
     }
@@ -24,14 +25,15 @@ fn one(complaint: impl Into<String>) -> Vec<String> {
 }
 
 #[allow(clippy::cast_precision_loss)] // of megabytes
-fn said(program: &Path, bytes: usize) -> String {
+fn describe(program: &Path, bytes: usize) -> String {
     format!("{} is static, {:.1} MB", program.display(), bytes as f64 / 1e6)
 }
 
-/// Where cargo has put the program.
+/// The directory in which cargo has put the program.
 fn compile(package: &str) -> Result<PathBuf, String> {
     let host = host()?;
-    // Addresses that are put right when it starts are all read then: packed, those of the Harbor operator take 8 KB instead of half a megabyte.
+    // Addresses that are put right when it starts are all read then: packed, those of the Harbor operator
+    // take 8 KB instead of half a megabyte.
     let flags = "-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs";
     let flags = [std::env::var("RUSTFLAGS").unwrap_or_default(), flags.to_owned()];
     // With a target, also where it is the host: the flag is not for procedural macros, which are loaded.
@@ -45,20 +47,20 @@ fn compile(package: &str) -> Result<PathBuf, String> {
     if !output.status.success() {
         return Err(format!("{package} could not be built"));
     }
-    let said = String::from_utf8_lossy(&output.stdout);
-    let programs = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let output = String::from_utf8_lossy(&output.stdout);
+    let programs = output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let path = programs.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).next_back();
     path.ok_or_else(|| format!("{package} has no program"))
 }
 
 fn host() -> Result<String, String> {
     let output = Command::new("rustc").arg("-vV").output().map_err(|error| format!("rustc: {error}"))?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    let output = String::from_utf8_lossy(&output.stdout);
+    let host = output.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned).ok_or_else(|| "rustc -vV names no host".to_owned())
 }
 
-/// Whether a 64-bit ELF file names a loader, as one does that needs shared libraries.
+/// Returns true if a 64-bit ELF file names a loader, as a program does that needs shared libraries.
 fn interpreter(file: &[u8]) -> Option<bool> {
     const LITTLE_64: &[u8] = b"\x7fELF\x02\x01";
     const INTERPRETER: u32 = 3;

@@ -1,5 +1,5 @@
-//! Finds test files that no test binary includes: in a directory with a `main.rs`, a file that nobody declares as a module is
-//! never compiled, and its tests never run.
+//! Finds test files that no test binary includes: in a directory with a `main.rs`, a file that nobody
+//! declares as a module is never compiled, and its tests never run.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@ use windlass_runtime::intern::Str;
 use windlass_runtime::meta::Meta;
 use windlass_runtime::resource::ResourceType;
 
-/// What an operator typically reads of a Pod.
+/// The fields of a Pod that an operator typically reads.
 #[derive(Debug, Deserialize)]
 pub(crate) struct PodShape {
     metadata: Meta,
@@ -51,7 +51,7 @@ impl OfKind for PodShape {
 }
 
 impl PodShape {
-    /// Something of every field, so that none is optimised away or missing.
+    /// A checksum over every field, so that none is optimised away or missing.
     pub(crate) fn is_whole(&self) -> bool {
         let ready =
             self.status.conditions.iter().any(|one| &*one.r#type == "Ready" && &*one.status == "True");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use windlass_runtime::cache::{Cache, Selection};
-use windlass_runtime::controller::{Controller, Outcome};
+use windlass_runtime::controller::{Controller, Requeue};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::manager::Manager;
 
@@ -24,7 +24,7 @@ pub(crate) fn row(url: &str) -> Result<()> {
     runtime.block_on(async {
         let cache = Cache::new(&client(url)?);
         let pods = cache.reader::<PodShape>(&Selection::all());
-        let controller = Controller::for_(&pods).build(|_: ObjectKey| async { Ok(Outcome::Done) })?;
+        let controller = Controller::for_(&pods).build(|_: ObjectKey| async { Ok(Requeue::OnChange) })?;
         let mut manager = Manager::new();
         manager.cache(&cache)?;
         manager.controller(controller)?;

@@ -11,12 +11,12 @@ use super::Row;
 use super::fixture::PodShape;
 use super::process::{Sibling, resident};
 
-/// What of a Pod is cached.
+/// The cached form of a Pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Form {
     /// Name, labels, owner, node, phase, address, conditions
     Shape,
-    /// Metadata only
+    /// The metadata only
     Metadata,
     /// The whole object
     Full,

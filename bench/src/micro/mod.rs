@@ -1,7 +1,7 @@
 //! The runtime alone, without a cluster and without Go: memory per Pod, decoding, reconciling, idling.
 //!
-//! Promises: figures of one part at a time, in a minute, for whoever changes that part. Each also checks that what it measured is
-//! right. It does not compare with anybody.
+//! Promises: figures of one part at a time, in a minute, for whoever changes that part. Each also checks that
+//! what it measured is right. It does not compare with anybody.
 
 mod decode;
 mod fixture;
@@ -21,7 +21,7 @@ use clap::Subcommand;
 pub(crate) enum Micro {
     /// Resident memory per cached Pod: a shape, metadata only, and the whole object
     Memory {
-        /// How many Pods
+        /// Number of Pods
         #[arg(long, default_value_t = 10_000)]
         objects: usize,
     },
@@ -29,13 +29,13 @@ pub(crate) enum Micro {
     Decode,
     /// Reconciles per second that do nothing
     Reconcile {
-        /// How many keys are sent
+        /// Number of keys to send
         #[arg(long, default_value_t = 2_000_000)]
         keys: usize,
     },
     /// Resident memory of an operator with one controller that has nothing to do
     Idle,
-    /// All of them, as a table
+    /// All measurements, as a table
     All,
     /// A fresh process for one row of `memory` (used by it)
     #[command(hide = true)]
@@ -85,7 +85,7 @@ impl Row {
     }
 }
 
-/// For processes that are read by another.
+/// Prints a line for another process to read, and flushes it.
 fn print_line(line: &str) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{line}");

@@ -1,4 +1,4 @@
-//! What the kernel says of a process, and processes of our own.
+//! Kernel statistics of a process, and child processes.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};

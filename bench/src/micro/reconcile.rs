@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use tokio::sync::mpsc;
-use windlass_runtime::controller::{Controller, Outcome};
+use windlass_runtime::controller::{Controller, Requeue};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::manager::Manager;
 
@@ -35,7 +35,7 @@ async fn rate(workers: usize, sent: usize) -> Result<f64> {
     let controller =
         Controller::named("bench").channel(keys).workers(workers).build(move |_: ObjectKey| {
             counter.fetch_add(1, Ordering::Relaxed);
-            async { Ok(Outcome::Done) }
+            async { Ok(Requeue::OnChange) }
         })?;
     let mut manager = Manager::new();
     manager.controller(controller)?;

@@ -76,7 +76,7 @@ fn answer(request: &Request<Incoming>, objects: usize) -> Response<Body> {
     json_of(events)
 }
 
-/// All of them, in one piece.
+/// A list of all objects, as one body.
 fn list(objects: impl Iterator<Item = Value> + Send + 'static) -> impl Stream<Item = Bytes> + Send + 'static {
     let head = Bytes::from_static(
         br#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"2000000"},"items":["#,

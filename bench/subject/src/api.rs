@@ -11,7 +11,7 @@ use windlass_runtime::intern::Str;
 use windlass_runtime::meta::Meta;
 use windlass_runtime::resource::ResourceType;
 
-/// What a Widget should be.
+/// The desired state of a Widget.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
 #[kube(group = "bench.windlass.dev", version = "v1", kind = "Widget", namespaced, status = "WidgetStatus")]
 pub(crate) struct WidgetSpec {
@@ -38,7 +38,7 @@ pub(crate) struct Variable {
     pub(crate) value: String,
 }
 
-/// What has become of it.
+/// The status of a Widget.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub(crate) struct WidgetStatus {
     #[serde(default)]
@@ -49,7 +49,7 @@ pub(crate) struct WidgetStatus {
     pub(crate) standard: windlass::Status,
 }
 
-/// What a reconcile compares: size, color, and whether it is ready.
+/// The fields that a reconcile compares: size, color and readiness.
 #[derive(Debug, Deserialize)]
 pub(crate) struct NeededWidget {
     metadata: Meta,
@@ -82,7 +82,7 @@ impl OfKind for NeededWidget {
     }
 }
 
-/// Of a ConfigMap, the color that it holds.
+/// The color that a ConfigMap holds.
 #[derive(Debug, Deserialize)]
 pub(crate) struct NeededConfigMap {
     metadata: Meta,

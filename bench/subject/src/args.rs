@@ -26,48 +26,48 @@ pub(crate) enum Mode {
     Life(LifeArgs),
     /// The same, with nothing to do
     Idle(LifeArgs),
-    /// From a change to its reconcile
+    /// Measure the latency from a change to its reconcile
     Latency,
     /// The queue alone
     Queue,
-    /// What this is
+    /// Print the version
     Version,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Common {
-    /// The kubeconfig
+    /// Path of the kubeconfig
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// How many objects are reconciled at the same time
+    /// Number of objects reconciled at the same time
     #[arg(long, global = true, default_value_t = 1)]
     pub(crate) workers: usize,
     /// Threads of the runtime
     #[arg(long, global = true, default_value_t = 1)]
     pub(crate) threads: usize,
-    /// For the Go program; nothing is tuned here
+    /// Accepted for symmetry with the Go program; tunes nothing here
     #[arg(long, global = true)]
     pub(crate) tuned: bool,
-    /// Where /healthz is served; 0: only beside the metrics
+    /// Address of /healthz; 0 serves it only beside the metrics
     #[arg(long, global = true, default_value = "0", value_parser = address)]
     pub(crate) health: Address,
-    /// Where metrics are served; 0: nowhere
+    /// Address of the metrics; 0 serves none
     #[arg(long, global = true, default_value = "127.0.0.1:0", value_parser = address)]
     pub(crate) metrics: Address,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CacheArgs {
-    /// What of each object is kept
+    /// The cached form of each object
     #[arg(long, value_enum)]
     pub(crate) form: Form,
-    /// Which kind
+    /// The cached kind
     #[arg(long, value_enum, default_value_t = CachedKind::Widget)]
     pub(crate) kind: CachedKind,
     /// List page by page rather than in one piece
     #[arg(long)]
     pub(crate) page: bool,
-    /// How many controllers share the cache
+    /// Number of controllers that share the cache
     #[arg(long, default_value_t = 0)]
     pub(crate) controllers: usize,
 }
@@ -92,20 +92,20 @@ pub(crate) struct LifeArgs {
     pub(crate) slow: bool,
 }
 
-/// What of an object is cached.
+/// The cached form of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
-    /// All of it
+    /// The whole object
     Full,
-    /// All of it, kept as JSON
+    /// The whole object, kept as JSON
     Packed,
-    /// What a reconcile reads
+    /// The fields that a reconcile reads
     Needed,
-    /// Metadata
+    /// The metadata only
     Metadata,
 }
 
-/// Which kind is cached.
+/// The cached kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CachedKind {
     /// The custom resource
@@ -114,7 +114,7 @@ pub(crate) enum CachedKind {
     Configmap,
 }
 
-/// Where to listen; `None`: nowhere.
+/// The address to listen on; `None` for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address(pub(crate) Option<SocketAddr>);
 

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde::Serialize;
 use serde_json::Value;
 use windlass_runtime::cache::{Cache, Full, MetadataOnly, OfKind, Packed, Reader, Selection, WatchTiming};
-use windlass_runtime::controller::{Controller, Outcome};
+use windlass_runtime::controller::{Controller, Requeue};
 use windlass_runtime::key::ObjectKey;
 
 use crate::api::{NeededConfigMap, NeededWidget, Widget};
@@ -15,9 +15,9 @@ use crate::args::{CacheArgs, CachedKind, Common, Form};
 use crate::program::Program;
 use crate::wire::{commands, say};
 
-/// What a cached object says of itself.
+/// The description of a cached object.
 #[derive(Default, Serialize)]
-struct Telling {
+struct Description {
     #[serde(skip_serializing_if = "Option::is_none")]
     spec: Option<Value>,
     size: i64,
@@ -25,7 +25,7 @@ struct Telling {
     ready: bool,
 }
 
-impl Telling {
+impl Description {
     fn of_widget(widget: &Widget) -> Self {
         Self {
             spec: serde_json::to_value(&widget.spec).ok(),
@@ -36,60 +36,60 @@ impl Telling {
     }
 }
 
-/// A form of which something can be told.
-trait Told: OfKind {
+/// A form of an object that can be described for the harness.
+trait Described: OfKind {
     fn size(&self) -> i64 {
         0
     }
-    fn tell(&self) -> Telling {
-        Telling::default()
+    fn describe(&self) -> Description {
+        Description::default()
     }
 }
 
-impl Told for Full<Widget> {
+impl Described for Full<Widget> {
     fn size(&self) -> i64 {
         self.spec.size
     }
-    fn tell(&self) -> Telling {
-        Telling::of_widget(self)
+    fn describe(&self) -> Description {
+        Description::of_widget(self)
     }
 }
 
-impl Told for Packed<Widget> {
+impl Described for Packed<Widget> {
     fn size(&self) -> i64 {
         self.object().map_or(0, |widget| widget.spec.size)
     }
-    fn tell(&self) -> Telling {
-        self.object().map(|widget| Telling::of_widget(&widget)).unwrap_or_default()
+    fn describe(&self) -> Description {
+        self.object().map(|widget| Description::of_widget(&widget)).unwrap_or_default()
     }
 }
 
-impl Told for NeededWidget {
+impl Described for NeededWidget {
     fn size(&self) -> i64 {
         self.spec.size
     }
-    fn tell(&self) -> Telling {
+    fn describe(&self) -> Description {
         let color = self.spec.color.to_string();
-        Telling { spec: None, size: self.spec.size, color, ready: self.status.ready }
+        Description { spec: None, size: self.spec.size, color, ready: self.status.ready }
     }
 }
 
-impl Told for Full<ConfigMap> {
-    fn tell(&self) -> Telling {
+impl Described for Full<ConfigMap> {
+    fn describe(&self) -> Description {
         let color = self.data.as_ref().and_then(|data| data.get("color")).cloned().unwrap_or_default();
-        Telling { spec: serde_json::to_value(&self.data).ok(), color, ..Telling::default() }
+        Description { spec: serde_json::to_value(&self.data).ok(), color, ..Description::default() }
     }
 }
 
-impl Told for NeededConfigMap {
-    fn tell(&self) -> Telling {
+impl Described for NeededConfigMap {
+    fn describe(&self) -> Description {
         let color = self.data.color.as_deref().unwrap_or_default().to_owned();
-        Telling { color, ..Telling::default() }
+        Description { color, ..Description::default() }
     }
 }
 
-impl Told for MetadataOnly<Widget> {}
-impl Told for MetadataOnly<ConfigMap> {}
+impl Described for MetadataOnly<Widget> {}
+impl Described for MetadataOnly<ConfigMap> {}
 
 pub(crate) async fn run(common: &Common, args: &CacheArgs) -> Result<()> {
     match (args.kind, args.form) {
@@ -104,10 +104,11 @@ pub(crate) async fn run(common: &Common, args: &CacheArgs) -> Result<()> {
     }
 }
 
-async fn keep<S: Told>(common: &Common, args: &CacheArgs) -> Result<()> {
+async fn keep<S: Described>(common: &Common, args: &CacheArgs) -> Result<()> {
     let mut program = Program::new(common).await?;
     if args.page {
-        // A list that may take no time at all is given up for pages. The server has begun it by then, which counts against us.
+        // A list that may take no time at all is given up for pages. The server has begun it by then, which
+        // counts against us.
         let timing = WatchTiming { list_total: Duration::ZERO, ..WatchTiming::default() };
         program.cache = Cache::with_timing(&program.client, timing);
     }
@@ -120,14 +121,14 @@ async fn keep<S: Told>(common: &Common, args: &CacheArgs) -> Result<()> {
             let found = objects.get(&key).is_some();
             async move {
                 tracing::trace!(found, "nothing to do");
-                Ok(Outcome::Done)
+                Ok(Requeue::OnChange)
             }
         })?)?;
     }
     program.run(answer(reader)).await
 }
 
-async fn answer<S: Told>(reader: Reader<S>) -> Result<()> {
+async fn answer<S: Described>(reader: Reader<S>) -> Result<()> {
     reader.synced().await;
     say(&Synced::of(&reader))?;
     let mut commands = commands();
@@ -135,9 +136,9 @@ async fn answer<S: Told>(reader: Reader<S>) -> Result<()> {
         match command.split(' ').collect::<Vec<_>>()[..] {
             ["read", namespace, name] => {
                 let found = reader.get(&ObjectKey::namespaced(namespace, name));
-                let told = found.as_ref().map(|object| object.tell()).unwrap_or_default();
-                let bytes = told.spec.as_ref().map_or(0, |spec| spec.to_string().len());
-                say(&Object { event: "object", found: found.is_some(), bytes, told })?;
+                let description = found.as_ref().map(|object| object.describe()).unwrap_or_default();
+                let bytes = description.spec.as_ref().map_or(0, |spec| spec.to_string().len());
+                say(&Object { event: "object", found: found.is_some(), bytes, description })?;
             }
             ["count"] => say(&Synced::of(&reader))?,
             ["quit"] => return Ok(()),
@@ -156,7 +157,7 @@ struct Synced {
 }
 
 impl Synced {
-    fn of<S: Told>(reader: &Reader<S>) -> Self {
+    fn of<S: Described>(reader: &Reader<S>) -> Self {
         let all = reader.list();
         let names = all.iter().fold(0u64, |sum, object| {
             let meta = object.meta();
@@ -177,7 +178,7 @@ struct Object {
     found: bool,
     bytes: usize,
     #[serde(flatten)]
-    told: Telling,
+    description: Description,
 }
 
 /// FNV-1a, 64 bits.

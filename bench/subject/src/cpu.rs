@@ -1,8 +1,9 @@
-//! How much time this process has spent on a processor.
+//! The processor time of this process.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// In nanoseconds: all threads together, up to this moment. (What `/proc` says of a thread that runs is as old as the last tick.)
+/// The processor time in nanoseconds: all threads together, up to this moment. (`/proc` is as old as the last
+/// tick for a running thread.)
 pub(crate) fn spent_ns() -> u64 {
     let spent = clock_gettime(ClockId::ProcessCPUTime);
     let nanos = spent.tv_sec.saturating_mul(1_000_000_000).saturating_add(spent.tv_nsec);

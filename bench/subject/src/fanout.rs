@@ -1,5 +1,5 @@
-//! `fanout`: five children for every Widget, and its status. All that an author has to write is here: what belongs to a Widget, and
-//! what its status says.
+//! `fanout`: five children for every Widget, and its status. All that an author has to write is here: what
+//! belongs to a Widget, and what its status says.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,8 @@ use crate::args::{Common, FanoutArgs};
 use crate::program::Program;
 use crate::wire::say;
 
-/// An account, a configuration, a secret, a service, and a deployment that rolls when the configuration changes.
+/// An account, a configuration, a secret, a service, and a deployment that rolls when the configuration
+/// changes.
 #[derive(Clone, Copy)]
 struct Fanout<const FINALIZER: bool>;
 
@@ -136,7 +137,7 @@ pub(crate) async fn run(common: &Common, args: &FanoutArgs) -> Result<()> {
     };
     let follows: Vec<_> = controller.follows().collect();
     program.manager.controller(controller)?;
-    program.manager.add(Stage::Everywhere, publisher.into_part())?;
+    program.manager.add(Stage::Everywhere, publisher.into_runnable())?;
     program
         .run(async move {
             for mut followed in follows {

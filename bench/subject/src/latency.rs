@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::mpsc;
 use windlass_runtime::cache::{Reader, Selection, Shape as _};
-use windlass_runtime::controller::{Controller, Error, Outcome, Reconcile};
+use windlass_runtime::controller::{Controller, Error, Reconcile, Requeue};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::meta::Keep;
 
@@ -18,9 +18,9 @@ use crate::args::Common;
 use crate::program::Program;
 use crate::wire::{commands, now_ns, say};
 
-/// When the harness sent a change, in nanoseconds since 1970.
+/// The annotation with the time at which the harness sent a change, in nanoseconds since 1970.
 const SENT: &str = "bench.windlass.dev/sent";
-/// How long a key of the backlog takes.
+/// The reconcile time of a key of the backlog.
 const CHORE: Duration = Duration::from_millis(2);
 /// The names of the backlog begin so.
 const BACKLOG: &str = "backlog-";
@@ -39,14 +39,14 @@ struct Noted {
 }
 
 impl Reconcile for Note {
-    async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
+    async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, Error> {
         if key.name().starts_with(BACKLOG) {
             tokio::time::sleep(CHORE).await;
             self.noted.lock().chores += 1;
-            return Ok(Outcome::Done);
+            return Ok(Requeue::OnChange);
         }
         let now = now_ns();
-        let Some(widget) = self.widgets.get(&key) else { return Ok(Outcome::Done) };
+        let Some(widget) = self.widgets.get(&key) else { return Ok(Requeue::OnChange) };
         let sent = widget.meta().annotations.get(SENT).and_then(|sent| sent.parse::<u64>().ok());
         if let Some(sent) = sent {
             let mut noted = self.noted.lock();
@@ -54,7 +54,7 @@ impl Reconcile for Note {
                 noted.latencies.push(now.saturating_sub(sent));
             }
         }
-        Ok(Outcome::Done)
+        Ok(Requeue::OnChange)
     }
 }
 

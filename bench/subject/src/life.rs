@@ -5,10 +5,10 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::json;
 use windlass_runtime::cache::{Reader, Selection};
-use windlass_runtime::controller::{Controller, Error, Outcome, Reconcile};
+use windlass_runtime::controller::{Controller, Error, Reconcile, Requeue};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::leader::{Election, ElectionOptions};
-use windlass_runtime::manager::{BoxError, Context, Part, Stage};
+use windlass_runtime::manager::{BoxError, Context, Runnable, Stage};
 
 use crate::api::NeededWidget;
 use crate::args::{Common, LifeArgs};
@@ -22,19 +22,19 @@ struct Tell {
 }
 
 impl Reconcile for Tell {
-    async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
-        let Some(widget) = self.widgets.get(&key) else { return Ok(Outcome::Done) };
-        say(&json!({"event": "reconciled", "name": key.name(), "at_ns": now_ns()})).map_err(told)?;
+    async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, Error> {
+        let Some(widget) = self.widgets.get(&key) else { return Ok(Requeue::OnChange) };
+        say(&json!({"event": "reconciled", "name": key.name(), "at_ns": now_ns()})).map_err(terminal)?;
         if self.slow && &*widget.spec.color == "slow" {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            say(&json!({"event": "finished", "name": key.name()})).map_err(told)?;
+            say(&json!({"event": "finished", "name": key.name()})).map_err(terminal)?;
         }
-        Ok(Outcome::Done)
+        Ok(Requeue::OnChange)
     }
 }
 
-/// Nobody listens any more: that is not mended by trying again.
-fn told(error: anyhow::Error) -> Error {
+/// A terminal error: the harness no longer reads, and a retry would not help.
+fn terminal(error: anyhow::Error) -> Error {
     Error::terminal(error.to_string())
 }
 
@@ -54,8 +54,8 @@ pub(crate) async fn run(common: &Common, args: &LifeArgs) -> Result<()> {
 }
 
 /// Says that this process leads. What belongs to the stage of controllers starts when it does.
-fn announcement() -> Part {
-    Part::new("announcement", |context: Context| async move {
+fn announcement() -> Runnable {
+    Runnable::new("announcement", |context: Context| async move {
         say(&json!({"event": "leading", "at_ns": now_ns()}))?;
         context.ready();
         context.stop.requested().await;

@@ -1,8 +1,9 @@
 //! The Windlass side of the benchmark: one program, a mode for each workload.
 //!
-//! It promises what its Go counterpart promises: the same command line, JSON lines on standard output (each with an `event`), the log
-//! on standard error, commands on standard input where a mode says so, and an orderly end at SIGTERM. Each mode is written as the
-//! author of an operator would write it, with nothing that the crates do not offer to everybody.
+//! It promises what its Go counterpart promises: the same command line, JSON lines on standard output (each
+//! with an `event`), the log on standard error, commands on standard input where a mode says so, and an
+//! orderly end at SIGTERM. Each mode is written as the author of an operator would write it, with nothing
+//! that the crates do not offer to everybody.
 //!
 //! It does not measure itself, but for what only it can know; the harness looks from outside.
 
@@ -40,8 +41,8 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         .worker_threads(cli.common.threads)
         .enable_all()
         .build()?;
-    // As a task, not on this thread: what `block_on` is given runs beside the one worker, and the two would wake each other all the
-    // time, where Go's goroutines share the one processor that they are allowed.
+    // As a task, not on this thread: what `block_on` is given runs beside the one worker, and the two would
+    // wake each other all the time, where Go's goroutines share the one processor that they are allowed.
     let done = runtime.block_on(runtime.spawn(work(cli)))?;
     // Somebody may still be reading standard input, which nothing interrupts.
     runtime.shutdown_background();

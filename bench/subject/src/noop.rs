@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 use tokio::sync::{Notify, mpsc};
 use windlass_runtime::cache::{Reader, Selection};
-use windlass_runtime::controller::{Controller, Error, Outcome, Reconcile};
+use windlass_runtime::controller::{Controller, Error, Reconcile, Requeue};
 use windlass_runtime::key::ObjectKey;
 
 use crate::api::{NeededConfigMap, NeededWidget};
@@ -18,10 +18,10 @@ use crate::cpu;
 use crate::program::Program;
 use crate::wire::{commands, say};
 
-/// How many keys may be on their way into the queue.
+/// The number of keys that may be on their way into the queue.
 const CHANNEL: usize = 1024;
-/// A key that no object has. Keys of one priority come out of the queue in the order in which they went in, so when it comes out,
-/// everything before it has.
+/// A key that no object has. Keys of one priority come out of the queue in the order in which they went in,
+/// so when it comes out, everything before it has.
 const END: &str = "end-of-flood";
 
 /// Compares a Widget with the ConfigMap of its name.
@@ -36,17 +36,17 @@ struct Tally {
     reconciled: AtomicU64,
     in_flight: AtomicU64,
     mismatches: AtomicU64,
-    /// Which keys were reconciled since somebody asked; made when all are known.
+    /// The keys reconciled since the harness asked; created when all are known.
     seen: std::sync::OnceLock<HashMap<ObjectKey, AtomicBool>>,
     ended: Notify,
 }
 
 impl Reconcile for Compare {
-    async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
+    async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, Error> {
         let tally = &self.tally;
         if key.name() == END {
             tally.ended.notify_one();
-            return Ok(Outcome::Done);
+            return Ok(Requeue::OnChange);
         }
         tally.in_flight.fetch_add(1, Ordering::AcqRel);
         if let (Some(widget), Some(config)) = (self.widgets.get(&key), self.configs.get(&key)) {
@@ -61,7 +61,7 @@ impl Reconcile for Compare {
         }
         tally.reconciled.fetch_add(1, Ordering::AcqRel);
         tally.in_flight.fetch_sub(1, Ordering::AcqRel);
-        Ok(Outcome::Done)
+        Ok(Requeue::OnChange)
     }
 }
 
@@ -170,7 +170,8 @@ impl Flood {
         self.drained().await
     }
 
-    /// Waits until what was sent has been reconciled: twice, since a key that ran when it was sent goes back behind the first mark.
+    /// Waits until what was sent has been reconciled: twice, since a key that ran when it was sent goes back
+    /// behind the first mark.
     async fn drained(&self) -> Result<()> {
         for _ in 0..2 {
             self.keys.send(ObjectKey::namespaced("bench", END)).await?;

@@ -1,4 +1,4 @@
-//! What all modes have: a client, a cache, a manager with its admin servers, and an end at SIGTERM.
+//! The common part of all modes: a client, a cache, a manager with its admin servers, and an end at SIGTERM.
 
 use anyhow::{Context as _, Result};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -32,7 +32,7 @@ impl Program {
             if let Some(address) = address {
                 let server =
                     AdminServer::new(Listener::bind(address)?, manager.readiness(), manager.metrics());
-                manager.add(Stage::Admin, server.into_part().named(name))?;
+                manager.add(Stage::Admin, server.into_runnable().named(name))?;
             }
         }
         Ok(Self { client, cache, manager })

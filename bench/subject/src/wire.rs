@@ -1,4 +1,4 @@
-//! What is said to the harness, and what it says.
+//! The protocol with the harness: events out, commands in.
 
 use std::io::{BufRead as _, Write as _};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -20,7 +20,8 @@ pub(crate) fn complain(what: &str) {
     let _ = writeln!(std::io::stderr(), "{what}");
 }
 
-/// The commands on standard input, until it is closed. Read by a thread of its own: nothing interrupts a read.
+/// The commands on standard input, until it is closed. Read by a thread of its own: nothing interrupts a
+/// read.
 pub(crate) fn commands() -> mpsc::UnboundedReceiver<String> {
     let (sender, receiver) = mpsc::unbounded_channel();
     std::thread::spawn(move || {

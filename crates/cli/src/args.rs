@@ -116,10 +116,10 @@ const COMPLETIONS: &str = "Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct Up {
-    /// Use the cluster of this kubeconfig instead of the embedded control plane
+    /// Install and run the example on the cluster of this kubeconfig instead of the embedded control plane
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// Use the cluster of this kubeconfig context instead of the embedded control plane
+    /// Install and run the example on the cluster of this kubeconfig context
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Option<String>,
     /// Port of the embedded API server; 0 picks a free one
@@ -132,7 +132,7 @@ pub(crate) struct Up {
     #[arg(long, value_enum, default_value_t = Example::Harbor)]
     pub(crate) example: Example,
     /// Start the control plane without an example and return; `windlass down` stops it
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
     pub(crate) detach: bool,
     /// Output format of progress and results
     #[arg(long, value_enum, default_value_t)]

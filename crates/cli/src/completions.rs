@@ -1,4 +1,4 @@
-//! `windlass completions`: what a shell needs to complete the command line.
+//! `windlass completions`: a script with which a shell completes the command line.
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;
@@ -7,7 +7,7 @@ use crate::args::Cli;
 use crate::console;
 
 pub(crate) fn print(shell: Shell) {
-    // Into memory first: the generator panics where standard output is closed.
+    // Into memory first: the generator panics if standard output is closed.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "windlass", &mut script);
     console::print(String::from_utf8_lossy(&script).trim_end());

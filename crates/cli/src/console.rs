@@ -1,5 +1,5 @@
-//! What the program shows: a spinner and a bar on a terminal, plain lines
-//! elsewhere, one JSON object a line for machines.
+//! Output of the program: a spinner and a progress bar on a terminal, plain lines elsewhere, one JSON object
+//! per line for machines.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use windlass_testenv::{Progress, Reporter};
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Where progress and results go.
+/// Writes progress and results in the format of `--output`.
 #[derive(Clone)]
 pub(crate) struct Console {
     output: Output,
@@ -29,7 +29,7 @@ impl Console {
         Self { output, bar }
     }
 
-    /// Shows the steps of long work.
+    /// Returns a reporter that shows the progress of long operations.
     pub(crate) fn reporter(&self) -> Reporter {
         if self.output == Output::Human && self.bar.is_none() {
             let plain = Reporter::throttled(|line| {
@@ -55,7 +55,7 @@ impl Console {
                 bar.set_position(done);
                 bar.set_message(format!("{} s", elapsed.as_secs()));
             }
-            // It ends the program, with an error of its own.
+            // The program ends then, with an error message.
             (_, Progress::Gone(_)) => {}
             (None, Progress::Line(line)) => self.event("step", json!({"message": line})),
             (None, Progress::Building { done, total, elapsed }) => {
@@ -64,25 +64,25 @@ impl Console {
         }
     }
 
-    /// A headline for what begins now.
+    /// Prints the heading of the next phase.
     pub(crate) fn heading(&self, text: &str) {
         match (&self.bar, self.output) {
             (Some(bar), _) => bar.println(text),
-            (None, Output::Human) => say(text),
+            (None, Output::Human) => print_to_stderr(text),
             (None, Output::Json) => {}
         }
     }
 
-    /// A step that is done.
+    /// Prints a step that was completed.
     pub(crate) fn line(&self, text: &str) {
         match (&self.bar, self.output) {
             (Some(bar), _) => bar.println(format!("  {text}")),
-            (None, Output::Human) => say(&format!("  {text}")),
+            (None, Output::Human) => print_to_stderr(&format!("  {text}")),
             (None, Output::Json) => self.event("step", json!({"message": text})),
         }
     }
 
-    /// A result: text for people, a named object for machines.
+    /// Prints a result: text for people, a named object for machines.
     pub(crate) fn result(&self, name: &str, object: Value, text: &str) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -101,23 +101,23 @@ impl Console {
     }
 }
 
-/// What shows that work goes on between two lines.
+/// Style of the spinner that is shown while a step takes time.
 fn spinner() -> ProgressStyle {
     ProgressStyle::with_template("  {spinner} {elapsed}").unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
 
-/// A result line. A closed pipe is no failure of ours.
+/// Prints a result. A closed pipe is not an error.
 pub(crate) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{text}");
     let _ = out.flush();
 }
 
-fn say(text: &str) {
+fn print_to_stderr(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
-/// Errors go to standard error, whatever the output.
-pub(crate) fn complain(failure: &Failure) {
-    say(&format!("error: {}", failure.text()));
+/// Prints an error to standard error, whatever the output format.
+pub(crate) fn print_error(failure: &Failure) {
+    print_to_stderr(&format!("error: {}", failure.text()));
 }

@@ -1,10 +1,11 @@
-//! The kubectl that users are told to call.
+//! The kubectl command that the output suggests.
 
 use std::env;
 
 use windlass_testenv::control_plane::Facts;
 
-/// The command that calls kubectl: its name if it is on the path, otherwise the file that came with the control plane.
+/// The command that calls kubectl: its name if it is on the path, otherwise the file that came with the
+/// control plane.
 pub(crate) fn kubectl(facts: &Facts) -> String {
     if on_path("kubectl") { "kubectl".to_owned() } else { facts.bin.join("kubectl").display().to_string() }
 }

@@ -1,7 +1,8 @@
-//! The `windlass` program: `up`, `down`, and the test environment behind them.
+//! The `windlass` program: local control planes, new projects, and commands of operators.
 
 mod args;
 mod ask;
+mod cluster;
 mod completions;
 mod console;
 mod example;
@@ -10,6 +11,7 @@ mod kubectl;
 mod new;
 mod output;
 mod testenv;
+mod turn;
 mod up;
 
 use std::process::ExitCode;
@@ -27,7 +29,7 @@ fn main() -> ExitCode {
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            console::complain(&failure);
+            console::print_error(&failure);
             failure.code()
         }
     }
@@ -40,7 +42,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Testenv(command) => testenv::run(&command),
         Command::Manifests(args) => ask::operator("manifests", &args),
         Command::Graph(args) => ask::operator("graph", &args),
-        // Dealt with before: it has exit codes of its own.
+        // Handled in `main`: it has exit codes of its own.
         Command::Operate(_) => Ok(()),
         Command::New(command) => new::run(&command),
         Command::Completions { shell } => {

@@ -1,4 +1,4 @@
-//! `windlass testenv`: what is built, what runs.
+//! `windlass testenv`: the built control plane, and the running ones.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(crate) fn run(command: &Testenv) -> Result<(), Failure> {
         Testenv::Build { force, output } => {
             let console = Console::new(*output);
             let assets = Assets::build(*force, &console.reporter())?;
-            let text = format!("the control plane is in {}", assets.bin.display());
+            let text = format!("the control plane is built in {}", assets.bin.display());
             console.result("built", json!({"path": assets.bin}), &text);
             Ok(())
         }
@@ -50,8 +50,7 @@ pub(crate) fn run(command: &Testenv) -> Result<(), Failure> {
     }
 }
 
-/// The one that somebody asking for "the" control plane means: that of `up`, or
-/// else one of a test run.
+/// Returns the control plane of `up`, or else one of a test run.
 fn choose(running: &[Status]) -> Option<&Status> {
     let ready = || running.iter().filter(|status| status.ready);
     ready().find(|status| status.facts.name == UP).or_else(|| ready().next())
@@ -65,10 +64,12 @@ fn describe(cached: &assets::Cached, running: &[Status]) -> String {
             cached.path.display(),
             human(age)
         ),
-        None => format!("built:    not yet; `windlass testenv build` makes Kubernetes {}", cached.kubernetes),
+        None => {
+            format!("built:    nothing yet; `windlass testenv build` builds Kubernetes {}", cached.kubernetes)
+        }
     };
     for other in &cached.others {
-        let _ = write!(text, "\nolder:    {} (not used by this version; may be deleted)", other.display());
+        let _ = write!(text, "\nolder:    {} (of another version; can be deleted)", other.display());
     }
     if running.is_empty() {
         text.push_str("\nrunning:  nothing");
@@ -83,7 +84,7 @@ fn describe(cached: &assets::Cached, running: &[Status]) -> String {
         };
         let _ = write!(
             text,
-            "\nrunning:  {} is {state} for {} at {} ({users})\n          kubeconfig {}\n          logs {}",
+            "\nrunning:  {}, {state}, started {} ago, at {} ({users})\n          kubeconfig {}\n          logs {}",
             facts.name,
             human(Duration::from_secs(status.seconds)),
             facts.server,
@@ -94,7 +95,7 @@ fn describe(cached: &assets::Cached, running: &[Status]) -> String {
     text
 }
 
-/// A duration in the largest unit that fits.
+/// Returns a duration in the largest unit that fits.
 fn human(duration: Duration) -> String {
     match duration.as_secs() {
         seconds @ 0..=119 => format!("{seconds} s"),

@@ -1,53 +1,40 @@
-//! `windlass up` and `windlass down`.
+//! `windlass up` and `windlass down`: the control plane on this machine.
 
-use std::fs::{File, TryLockError};
-use std::path::Path;
 use std::time::Instant;
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use windlass_testenv::assets::Assets;
 use windlass_testenv::control_plane::{self, ControlPlane, Facts, Options, UP};
-use windlass_testenv::dirs;
 
 use crate::args;
+use crate::cluster::{self, Cluster};
 use crate::console::{self, Console};
 use crate::example;
 use crate::failure::Failure;
 use crate::kubectl::kubectl;
+use crate::turn::Turn;
 
 pub(crate) fn up(args: &args::Up) -> Result<(), Failure> {
     let console = Console::new(args.output);
     if args.kubeconfig.is_some() || args.context.is_some() {
         return runtime()?.block_on(on_a_cluster(args, &console));
     }
-    let Some(_turn) = take_turn()? else { return already_up(&console) };
+    let Some(mut turn) = Turn::take(&console)? else { return already_up(&console) };
     if control_plane::instance(UP)?.is_some() {
         return already_up(&console);
     }
-    runtime()?.block_on(embedded(args, &console))
+    runtime()?.block_on(embedded(args, &console, &mut turn))
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }
 
-/// Held while `up` starts or runs in the foreground. The kernel lets go with us.
-fn take_turn() -> Result<Option<File>, Failure> {
-    let path = dirs::run()?.join("up.turn");
-    let file = dirs::lock_file(&path)?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(Failure::Environment(format!("{}: {error}", path.display()))),
-    }
-}
-
 fn already_up(console: &Console) -> Result<(), Failure> {
     let Some(status) = control_plane::instance(UP)?.filter(|status| status.ready) else {
         return Err(Failure::Running(
-            "another `windlass up` is starting: wait for it, or stop it".to_owned(),
+            "another `windlass up` is still starting: wait for it, or stop it".to_owned(),
         ));
     };
     let text = format!(
@@ -59,25 +46,26 @@ fn already_up(console: &Console) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The embedded control plane, until somebody stops it.
-async fn embedded(args: &args::Up, console: &Console) -> Result<(), Failure> {
+/// Runs the embedded control plane until it is stopped.
+async fn embedded(args: &args::Up, console: &Console, turn: &mut Turn) -> Result<(), Failure> {
     let began = Instant::now();
-    // Listened for from the start: a stop during the start is a stop too.
+    // From the beginning: a stop during the start counts too.
     let mut stop = Stop::listen()?;
     console.heading("starting a Kubernetes control plane on this machine");
     let options = Options { port: args.port, nodes: args.nodes, ..Options::up() };
     let reporter = console.reporter();
     let (sender, joined) = tokio::sync::oneshot::channel();
-    // Not `spawn_blocking`: the runtime would wait for it when we stop.
+    // Not `spawn_blocking`: the runtime would wait for it at the end.
     std::thread::spawn(move || {
         let result =
             Assets::locate(&reporter).and_then(|assets| ControlPlane::join(&assets, &options, &reporter));
         let _ = sender.send(result);
     });
     let plane = tokio::select! {
-        joined = joined => joined.map_err(|_| Failure::Running("the start was given up".to_owned()))??,
+        joined = joined => joined.map_err(|_| Failure::Running("the control plane was not started: its thread ended early".to_owned()))??,
         () = stop.wanted() => {
-            console.result("stopped", json!({}), "stopped before it was up");
+            turn.stopping();
+            console.result("stopped", json!({}), "stopped before the control plane was ready");
             return Ok(());
         }
     };
@@ -89,11 +77,13 @@ async fn embedded(args: &args::Up, console: &Console) -> Result<(), Failure> {
         return Ok(());
     }
     console.heading(text.trim_end());
+    let cluster = Cluster::embedded(plane.facts()).await?;
     let started = tokio::select! {
-        started = example::start(args.example, plane.facts(), console) => started,
+        started = example::start(args.example, &cluster, console) => started,
         () = stop.wanted() => {
+            turn.stopping();
             plane.shutdown()?;
-            console.result("stopped", json!({}), "stopped before the example was up");
+            console.result("stopped", json!({}), "stopped before the example was ready");
             return Ok(());
         }
     };
@@ -119,6 +109,7 @@ async fn embedded(args: &args::Up, console: &Console) -> Result<(), Failure> {
     };
     tokio::select! {
         () = stop.wanted() => {
+            turn.stopping();
             if let Some(operator) = operator {
                 operator.stop().await;
             }
@@ -130,7 +121,7 @@ async fn embedded(args: &args::Up, console: &Console) -> Result<(), Failure> {
         }
         gone = gone => {
             if !gone.on_purpose {
-                return Err(Failure::Running(format!("the control plane is gone: {}", gone.reason)));
+                return Err(Failure::Running(format!("the control plane has stopped: {}", gone.reason)));
             }
         }
     }
@@ -157,7 +148,7 @@ impl Stop {
     }
 }
 
-/// What to try on a control plane with nothing on it.
+/// Returns commands to try on an empty control plane.
 fn look_around(facts: &Facts) -> String {
     let (kubectl, kubeconfig) = (kubectl(facts), facts.kubeconfig.display());
     format!(
@@ -177,10 +168,10 @@ fn summary(facts: &Facts, args: &args::Up, seconds: f32) -> String {
     format!(
         "
 Kubernetes {version} is up after {seconds:.1} s: etcd, kube-apiserver, kube-controller-manager,
-kube-scheduler, and KWOK with {nodes} nodes whose pods are played, not run.
+kube-scheduler, and KWOK, which simulates {nodes} nodes and their pods: no container runs.
 
   API server   {server}
-  data, logs   {dir} (removed when it stops)
+  data, logs   {dir} (deleted when it stops)
 ",
         version = facts.version,
         nodes = args.nodes,
@@ -189,66 +180,47 @@ kube-scheduler, and KWOK with {nodes} nodes whose pods are played, not run.
     )
 }
 
-/// A cluster that is there already: nothing is started, so nothing is stopped.
+/// Runs an example on an existing cluster. The cluster is not stopped at the end.
 async fn on_a_cluster(args: &args::Up, console: &Console) -> Result<(), Failure> {
-    let (kubeconfig, from) = match &args.kubeconfig {
-        Some(path) => (read_kubeconfig(path)?, path.display().to_string()),
-        None => (
-            Kubeconfig::read()
-                .map_err(|error| Failure::Environment(format!("no kubeconfig can be read: {error}")))?,
-            "the default kubeconfig".to_owned(),
-        ),
-    };
-    let context = args.context.clone().or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
-    let names: Vec<&str> = kubeconfig.contexts.iter().map(|context| &*context.name).collect();
-    if !names.contains(&&*context) {
-        let which =
-            if names.is_empty() { "has no contexts".to_owned() } else { format!("has {}", names.join(", ")) };
-        return Err(Failure::Environment(format!(
-            "there is no context {context:?}: {from} {which}; choose one with --context"
-        )));
+    let mut stop = Stop::listen()?;
+    let kubeconfig = cluster::Choice { file: args.kubeconfig.clone(), context: args.context.clone() };
+    let found = Cluster::existing(&kubeconfig).await?;
+    example::check(args.example, &found)?;
+    console.heading(&format!("connecting to {}", found.server));
+    let version = found.version().await?;
+    let connected =
+        format!("connected to Kubernetes {version} at {} (context {:?})", found.server, found.context);
+    let mut facts = json!({"server": found.server, "version": version, "context": found.context});
+    if args.example == args::Example::None {
+        console.result("connected", facts, &format!("{connected}; nothing was changed"));
+        return Ok(());
     }
-    let options = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
-    let unusable = |error: &dyn std::fmt::Display| {
-        Failure::Environment(format!("context {context:?} of {from} cannot be used: {error}"))
-    };
-    let config =
-        kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| unusable(&error))?;
-    let server = config.cluster_url.to_string();
-    let client = kube::Client::try_from(config).map_err(|error| unusable(&error))?;
-    console.heading(&format!("connecting to {server}"));
-    let deadline = std::time::Duration::from_secs(15);
-    let version = match tokio::time::timeout(deadline, client.apiserver_version()).await {
-        Ok(Ok(version)) => version,
-        Ok(Err(error)) => return Err(Failure::Running(format!("{server} does not answer: {error}"))),
-        Err(_) => {
-            return Err(Failure::Running(format!(
-                "{server} does not answer within {} s",
-                deadline.as_secs()
-            )));
+    console.heading(&connected);
+    example::may_install(args.example, &found).await?;
+    let started = tokio::select! {
+        started = example::start(args.example, &found, console) => started?,
+        () = stop.wanted() => {
+            console.result("stopped", json!({}), "stopped before the example was ready; what was applied stays");
+            return Ok(());
         }
     };
-    let text = format!(
-        "connected to Kubernetes {} at {server} (context {context:?}); nothing was changed.\n\nTo try an example there: apply examples/game/deploy/crds.yaml, and run its operator from here: \
-         `cargo run -p game -- --webhook-bind-address=0`.",
-        version.git_version
-    );
+    let Some((mut operator, text)) = started else { return Ok(()) };
+    facts["operator"] = operator.facts();
     console.result(
-        "connected",
-        json!({"server": server, "version": version.git_version, "context": context}),
-        &text,
+        "ready",
+        facts,
+        &format!("{text}\nCtrl-C stops the operator; what it has installed stays in the cluster."),
+    );
+    tokio::select! {
+        () = stop.wanted() => operator.stop().await,
+        failure = operator.ended() => return Err(failure),
+    }
+    console.result(
+        "stopped",
+        json!({}),
+        "\nthe operator has stopped; what it has installed stays in the cluster",
     );
     Ok(())
-}
-
-fn read_kubeconfig(path: &Path) -> Result<Kubeconfig, Failure> {
-    // kube's own message does not name the file.
-    std::fs::read_to_string(path)
-        .map_err(|error| error.to_string())
-        .and_then(|text| Kubeconfig::from_yaml(&text).map_err(|error| error.to_string()))
-        .map_err(|error| {
-            Failure::Environment(format!("kubeconfig {} cannot be read: {error}", path.display()))
-        })
 }
 
 pub(crate) fn down(args: &args::Down) -> Result<(), Failure> {
@@ -261,7 +233,7 @@ pub(crate) fn down(args: &args::Down) -> Result<(), Failure> {
         }
     }
     if stopped == 0 {
-        console::print("nothing is up");
+        console::print("nothing is running");
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! `windlass new` and `windlass completions`, from outside: what is written, what is refused, and that it is built and works.
+//! `windlass new` and `windlass completions` as commands: the files, the error messages, and that a new
+//! project compiles and passes its own checks.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use std::ffi::OsStr;
@@ -31,12 +32,12 @@ fn assert_succeeds(output: &Output) -> String {
 
 #[track_caller]
 fn assert_fails(output: &Output, code: i32, names: &[&str]) {
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{said}");
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{message}");
     for name in names {
-        assert!(said.contains(name), "{name:?} is not in: {said}");
+        assert!(message.contains(name), "{name:?} is not in: {message}");
     }
-    assert!(!said.contains("panicked"), "{said}");
+    assert!(!message.contains("panicked"), "{message}");
 }
 
 /// All files below, sorted.
@@ -58,11 +59,11 @@ fn files(root: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_project_is_written_whole_and_the_next_commands_are_told() {
+fn a_project_is_written_completely_and_the_next_commands_are_printed() {
     let place = tempfile::tempdir().unwrap();
-    let said = assert_succeeds(&shop(place.path(), &[]));
+    let printed = assert_succeeds(&shop(place.path(), &[]));
     for word in ["created shop", "src/api.rs", "cd shop", "cargo test", "cargo run"] {
-        assert!(said.contains(word), "{word}: {said}");
+        assert!(printed.contains(word), "{word}: {printed}");
     }
     let expected = [
         ".github/workflows/check.yaml",
@@ -93,16 +94,16 @@ fn a_project_is_written_whole_and_the_next_commands_are_told() {
 }
 
 #[test]
-fn machines_are_told_in_json() {
+fn a_new_project_is_reported_as_json_on_request() {
     let place = tempfile::tempdir().unwrap();
-    let said = assert_succeeds(&shop(place.path(), &["--output", "json", "--path", "deep/down/here"]));
-    let event: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let printed = assert_succeeds(&shop(place.path(), &["--output", "json", "--path", "deep/down/here"]));
+    let event: serde_json::Value = serde_json::from_str(&printed).unwrap();
     assert_eq!((&event["event"], &event["path"]), (&"created".into(), &"deep/down/here".into()));
     assert!(place.path().join("deep/down/here/src/main.rs").is_file());
 }
 
 #[test]
-fn nothing_is_overwritten() {
+fn existing_files_are_not_overwritten() {
     let place = tempfile::tempdir().unwrap();
     let mine = place.path().join("shop/mine");
     fs::create_dir(place.path().join("shop")).unwrap();
@@ -127,7 +128,7 @@ fn nothing_is_overwritten() {
 }
 
 #[test]
-fn wrong_values_are_named_with_what_is_accepted_and_nothing_is_written() {
+fn a_wrong_value_is_named_with_the_accepted_ones_and_no_file_is_written() {
     let place = tempfile::tempdir().unwrap();
     let with = |name: &str, group: &str, version: &str, kind: &str, more: &[&str]| {
         let all = ["new", "operator", name, "--group", group, "--version", version, "--kind", kind];
@@ -143,6 +144,11 @@ fn wrong_values_are_named_with_what_is_accepted_and_nothing_is_written() {
     assert_fails(&with("shop", g, v, k, &["--webhook", "convert"]), 2, &["convert", "mutate", "validate"]);
     assert_fails(&with("shop", g, v, k, &["--style", "free"]), 2, &["free", "blueprint", "reconciler"]);
     assert_fails(&with("shop", g, v, k, &["--windlass-version", "new"]), 2, &["new", "0.1"]);
+    assert_fails(
+        &with("shop", g, v, k, &["--windlass-git", "here"]),
+        2,
+        &["here", "--windlass-git", "https://"],
+    );
     assert_fails(&with("shop", g, v, k, &["--windlass-path", "/no/such"]), 3, &["/no/such", "checkout"]);
     assert_fails(&with("shop", g, v, k, &["--windlass-path", "/"]), 3, &["crates/windlass/Cargo.toml"]);
     assert_fails(
@@ -154,7 +160,7 @@ fn wrong_values_are_named_with_what_is_accepted_and_nothing_is_written() {
 }
 
 #[test]
-fn a_refresh_rewrites_what_is_windlasss_and_never_what_is_the_users() {
+fn a_refresh_rewrites_the_files_of_windlass_and_never_those_of_the_user() {
     let place = tempfile::tempdir().unwrap();
     assert_fails(&shop(place.path(), &["--refresh"]), 1, &["no project to refresh", "shop/Cargo.toml"]);
     assert_succeeds(&shop(place.path(), &["--webhook", "validate"]));
@@ -166,8 +172,8 @@ fn a_refresh_rewrites_what_is_windlasss_and_never_what_is_the_users() {
     fs::write(&ours, "// of an older Windlass\n").unwrap();
     fs::write(&yours, "// mine\n").unwrap();
     let before = files(place.path());
-    let said = assert_succeeds(&shop(place.path(), &again));
-    assert!(said.contains("tests/kit/mod.rs") && !said.contains("src/lib.rs"), "{said}");
+    let printed = assert_succeeds(&shop(place.path(), &again));
+    assert!(printed.contains("tests/kit/mod.rs") && !printed.contains("src/lib.rs"), "{printed}");
     assert_eq!(fs::read_to_string(&ours).unwrap(), original);
     assert_eq!(fs::read_to_string(&yours).unwrap(), "// mine\n");
     assert_eq!(files(place.path()), before);
@@ -178,27 +184,49 @@ fn a_refresh_rewrites_what_is_windlasss_and_never_what_is_the_users() {
 }
 
 #[test]
+fn users_n14_a_project_finds_windlass_from_any_directory_and_with_an_installed_program() {
+    let place = tempfile::tempdir().unwrap();
+    // As `cargo install` does: the program alone, in a directory that has nothing to do with the checkout.
+    let installed = place.path().join("windlass");
+    fs::copy(env!("CARGO_BIN_EXE_windlass"), &installed).unwrap();
+    let output = Command::new(&installed).args(SHOP).current_dir(place.path()).output().unwrap();
+    assert_succeeds(&output);
+    let manifest = fs::read_to_string(place.path().join("shop/Cargo.toml")).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    for (package, directory) in [("windlass", "windlass"), ("windlass-testenv", "testenv")] {
+        let path = root.join("crates").join(directory);
+        let dependency = format!("{package} = {{ path = {path:?} }}");
+        assert!(manifest.lines().any(|line| line == dependency), "{dependency} is not in: {manifest}");
+    }
+    let git = ["--path", "other", "--windlass-git", "https://example.com/windlass"];
+    assert_succeeds(&shop(place.path(), &git));
+    let manifest = fs::read_to_string(place.path().join("other/Cargo.toml")).unwrap();
+    assert!(manifest.contains("windlass = { git = \"https://example.com/windlass\" }"), "{manifest}");
+}
+
+#[test]
 fn help_has_examples() {
     let place = tempfile::tempdir().unwrap();
-    let said = assert_succeeds(&windlass(place.path(), &["new", "operator", "--help"]));
+    let printed = assert_succeeds(&windlass(place.path(), &["new", "operator", "--help"]));
     for word in ["Examples:", "--webhook mutate,validate", "--style reconciler", "--refresh"] {
-        assert!(said.contains(word), "{word}: {said}");
+        assert!(printed.contains(word), "{word}: {printed}");
     }
 }
 
 #[test]
-fn shells_are_given_completions_of_every_command() {
+fn every_shell_has_completions_of_every_command() {
     let place = tempfile::tempdir().unwrap();
     for shell in ["bash", "zsh", "fish"] {
-        let said = assert_succeeds(&windlass(place.path(), &["completions", shell]));
+        let printed = assert_succeeds(&windlass(place.path(), &["completions", shell]));
         for word in ["windlass", "testenv", "completions", "operator", "refresh"] {
-            assert!(said.contains(word), "{shell}: {word}");
+            assert!(printed.contains(word), "{shell}: {word}");
         }
     }
     assert_fails(&windlass(place.path(), &["completions", "cmd"]), 2, &["cmd", "bash", "zsh", "fish"]);
 }
 
-/// A place for control planes of our own: on the shared one, another checkout may have installed its notion of our kinds.
+/// A place for control planes of our own: on the shared one, another checkout may have installed its notion
+/// of our kinds.
 struct Planes(tempfile::TempDir);
 
 impl Planes {
@@ -224,9 +252,11 @@ fn call(planes: &Planes, project: &Path, program: impl AsRef<OsStr>, arguments: 
             command.env_remove(name);
         }
     }
-    command.env_remove("K8S_OPENAPI_ENABLED_VERSION").env_remove("LD_LIBRARY_PATH");
+    // K8S_OPENAPI_ENABLED_VERSION stays: without it, k8s-openapi and all that uses it would be built again.
+    command.env_remove("LD_LIBRARY_PATH");
     command.env("WINDLASS_RUN_DIR", planes.0.path()).env("CARGO_NET_OFFLINE", "true");
-    // Where the workspace is built: a project has the dependencies that Windlass has, with the same profile, and builds only what is new.
+    // Where the workspace is built: a project has the dependencies that Windlass has, with the same profile,
+    // and builds only what is new.
     command.env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap());
     command.env("CARGO_INCREMENTAL", "0");
     command.args(arguments).current_dir(project).stdin(Stdio::null()).output().unwrap()
@@ -241,14 +271,16 @@ fn project(name: &str, kind: &str, more: &[&str]) -> PathBuf {
     let _ = fs::remove_dir_all(&project);
     let group = format!("{name}.example.com");
     let all = ["new", "operator", name, "--group", &group, "--version", "v1", "--kind", kind];
-    let here = ["--windlass-path", root.to_str().unwrap()];
-    assert_succeeds(&windlass(&place, &[&all[..], &here, more].concat()));
+    assert_succeeds(&windlass(&place, &[&all[..], more].concat()));
+    let manifest = fs::read_to_string(project.join("Cargo.toml")).unwrap();
+    assert!(manifest.contains("\"v1_36\""), "a user has no other way to choose the version of Kubernetes");
     // The versions that this workspace has are there to be built, also without a network.
     fs::copy(root.join("Cargo.lock"), project.join("Cargo.lock")).unwrap();
     project
 }
 
-/// The first test writes the manifests, then all that its CI wants passes, and what gets out of date is noticed.
+/// The first test writes the manifests, then all that its CI wants passes, and what gets out of date is
+/// noticed.
 fn works(planes: &Planes, project: &Path, tests: &[&str]) {
     let manifests = ["test", "--test", "operator", "manifests"];
     assert_succeeds(&call(planes, project, "cargo", &manifests));
@@ -260,8 +292,8 @@ fn works(planes: &Planes, project: &Path, tests: &[&str]) {
     let file = project.join("deploy/rbac.yaml");
     fs::write(&file, "out: of date\n").unwrap();
     let stale = call(planes, project, "cargo", &manifests);
-    let said = text(&stale.stdout) + &text(&stale.stderr);
-    assert!(!stale.status.success() && said.contains("cargo run -- manifests --out deploy"), "{said}");
+    let printed = text(&stale.stdout) + &text(&stale.stderr);
+    assert!(!stale.status.success() && printed.contains("cargo run -- manifests --out deploy"), "{printed}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "out: of date\n", "it is only compared");
     let refresh = ["run", "--quiet", "--", "manifests", "--out", "deploy"];
     assert_succeeds(&call(planes, project, "cargo", &refresh));
@@ -277,10 +309,10 @@ fn new_projects_compile_and_pass_their_own_checks() {
         &planes,
         &shop,
         &[
-            "it_is_a_deployment_and_a_service",
-            "the_sample_is_served",
-            "an_image_without_a_tag_is_given_one",
-            "what_is_no_image_is_refused",
+            "a_plan_has_a_deployment_and_a_service",
+            "the_sample_becomes_ready",
+            "an_image_without_a_tag_gets_one",
+            "an_image_with_spaces_is_rejected",
             "kit::manifests::the_manifests_are_up_to_date",
         ],
     );
@@ -288,7 +320,7 @@ fn new_projects_compile_and_pass_their_own_checks() {
     works(
         &planes,
         &census,
-        &["what_is_written_is_as_wanted_and_a_change_of_it_is_not", "the_sample_is_served"],
+        &["a_deployment_as_written_is_as_wanted_and_a_changed_one_is_not", "the_sample_becomes_ready"],
     );
 }
 

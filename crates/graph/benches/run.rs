@@ -1,5 +1,5 @@
-//! What a node costs: building, running and rendering graphs of 10,000 to 1,000,000
-//! nodes. The table comes first, then criterion's statistics for 100,000 nodes.
+//! Cost of one node: building, running and rendering graphs of 10,000 to 1,000,000 nodes. The table comes
+//! first, then criterion's statistics for 100,000 nodes.
 //!
 //! `cargo bench -p windlass-graph` for both, with `-- --table` for the table alone.
 
@@ -82,9 +82,9 @@ fn run(graph: &Graph<String>) -> Report<Infallible> {
 ///
 /// On a machine with other work, the clock measures that too.
 fn processor_time(epoch: Instant) -> Duration {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let told = told.and_then(|text| text.split(' ').next()?.parse().ok().map(Duration::from_nanos));
-    told.unwrap_or_else(|| epoch.elapsed())
+    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let time = statistics.and_then(|text| text.split(' ').next()?.parse().ok().map(Duration::from_nanos));
+    time.unwrap_or_else(|| epoch.elapsed())
 }
 
 /// Nanoseconds per node, the best of three rounds. The system's count of processor time

@@ -1,4 +1,4 @@
-//! What can be wrong with a graph, found while it is built.
+//! Errors in the declaration of a graph, found while it is built.
 //!
 //! Running a graph has no errors of its own: what happens to a node is that node's
 //! [`Outcome`](crate::Outcome).
@@ -44,7 +44,7 @@ pub enum GraphError {
     TooLarge,
 }
 
-/// Of a long cycle, the message shows the beginning; the error keeps all of it.
+/// The message shows only the beginning of a long cycle; the error keeps all of it.
 const SHOWN: usize = 12;
 
 struct Arrows<'a>(&'a [Arc<str>]);

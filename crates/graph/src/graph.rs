@@ -34,8 +34,7 @@ pub struct Graph<N> {
     pub(crate) nodes: Vec<N>,
     /// Shared with the reports of runs; copied when a node is added while one is kept.
     pub(crate) shape: Arc<Shape>,
-    /// For each node the last one that was added after it: finds repeated
-    /// dependencies in one step each.
+    /// For each node, the last node that was added after it. Finds a repeated dependency in constant time.
     claimed: Vec<u32>,
 }
 
@@ -45,12 +44,12 @@ impl<N> Graph<N> {
         Graph { nodes: Vec::new(), shape: Arc::new(Shape::new(next_graph())), claimed: Vec::new() }
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there are no nodes.
+    /// Returns true if the graph has no nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -75,7 +74,7 @@ impl<N> Graph<N> {
         self.shape.indices().map(|index| self.key_at(index)).zip(&self.nodes)
     }
 
-    /// What a node comes after, in the order given when it was added, each once.
+    /// The dependencies of a node, in the order in which they were declared, each once.
     ///
     /// Nothing, for a key of another graph.
     pub fn dependencies(&self, key: Key) -> impl Iterator<Item = Key> {
@@ -97,7 +96,7 @@ impl<N> Graph<N> {
         self.claimed.push(NONE);
     }
 
-    /// What of `dependencies` is new to the node `index`, in order.
+    /// The dependencies that are new to the node `index`, in order.
     pub(crate) fn distinct(&mut self, index: u32, dependencies: impl Iterator<Item = u32>) -> Vec<u32> {
         dependencies
             .filter(|&dependency| std::mem::replace(&mut self.claimed[dependency as usize], index) != index)

@@ -1,8 +1,8 @@
-//! What a node must be able to say of itself: who it is.
+//! The trait of a node: its identity.
 
 use std::{borrow::Cow, rc::Rc, sync::Arc};
 
-/// Something with an identity, which can be put into a [`Graph`](crate::Graph).
+/// An item with an identity, which can be put into a [`Graph`](crate::Graph).
 ///
 /// The identity is what people read in reports and diagrams, and what edges are
 /// declared by: `Deployment harbor-core` rather than a number. It is asked for once,

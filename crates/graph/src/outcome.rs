@@ -1,22 +1,22 @@
-//! How a visit ends, and what that means for a node.
+//! Results of a visit and outcomes of a node.
 //!
 //! These types know nothing of graphs: an ordered list of steps or a sequence of
 //! phases ends in the same [`Outcome`]s and fills the same [`Report`](crate::Report).
 
 use std::{error::Error, fmt, ops::AddAssign, sync::Arc, time::Duration};
 
-/// What a visit that did not fail has to say.
+/// The result of a visit that did not fail.
 ///
 /// A visit returns `Result<Progress<W>, E>`, so `?` is how it fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress<W = String> {
     /// The node is as it should be: what comes after it may start.
     Ready,
-    /// Nothing is wrong, but the node is not there yet, for this reason.
+    /// No error occurred, but the node is not ready yet, for this reason.
     Waiting(W),
 }
 
-/// What became of a node.
+/// The outcome of a node.
 ///
 /// `E` is the visits' error and `W` their reason to wait. Both are kept as they were
 /// given, so the one who reads the report can still match on them.
@@ -28,7 +28,7 @@ pub enum Outcome<E, W = String> {
     Waiting(W),
     /// Visited, and the visit failed.
     Failed(Failure<E>),
-    /// Not visited, because something before it is not ready.
+    /// The node was not visited, because a node before it is not ready.
     Skipped {
         /// The node at the root of it, which was visited and is waiting or failed.
         because_of: Arc<str>,
@@ -38,12 +38,13 @@ pub enum Outcome<E, W = String> {
     /// Whether its visit was started, and so may have had effects, is told by the
     /// [duration](crate::NodeReport::duration): a visit that was not started has none.
     Cancelled,
-    /// Not visited, because nobody ran the graph: what a visit [would be](crate::Graph::outline).
+    /// The node was not visited, because the graph was only [outlined](crate::Graph::outline): this is what a
+    /// visit would do.
     Planned(W),
 }
 
 impl<E, W> Outcome<E, W> {
-    /// Whether the node is as it should be.
+    /// Returns true if the node is ready.
     pub fn is_ready(&self) -> bool {
         matches!(self, Outcome::Ready)
     }
@@ -94,11 +95,11 @@ impl<E: fmt::Display, W: fmt::Display> fmt::Display for Outcome<E, W> {
 /// Why a visit failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure<E> {
-    /// It returned this error.
+    /// The visit returned this error.
     Error(E),
-    /// It panicked, with this message.
+    /// The visit panicked with this message.
     Panicked(String),
-    /// It had not ended by its deadline, and was dropped.
+    /// The visit did not end before its deadline and was dropped.
     DeadlineExceeded(Duration),
 }
 
@@ -129,7 +130,7 @@ impl<E: Error> Error for Failure<E> {
     }
 }
 
-/// How many nodes ended how.
+/// The number of nodes per outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Summary {
     /// Nodes that are as they should be.
@@ -147,12 +148,12 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// All nodes.
+    /// The total number of nodes.
     pub fn total(&self) -> usize {
         self.ready + self.waiting + self.failed + self.skipped + self.cancelled + self.planned
     }
 
-    /// Whether all nodes are as they should be; true if there are none.
+    /// Returns true if all nodes are ready, also for an empty graph.
     pub fn is_ready(&self) -> bool {
         self.ready == self.total()
     }

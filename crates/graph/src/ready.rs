@@ -8,7 +8,7 @@
 /// A set of small numbers that gives up its smallest.
 #[derive(Debug)]
 pub(crate) struct ReadySet {
-    /// From the numbers themselves up to a single word.
+    /// Levels of bit sets, from the numbers themselves up to a single word.
     levels: Vec<Vec<u64>>,
 }
 
@@ -77,7 +77,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_gives_what_an_ordered_set_gives(
+        fn a_ready_set_returns_what_an_ordered_set_returns(
             capacity in prop_oneof![1u32..130, 4000u32..4200, 262_100u32..262_200],
             steps in prop::collection::vec(prop::option::of(any::<u32>()), 0..300),
         ) {

@@ -1,4 +1,4 @@
-//! What a run did: for each node its outcome, its time, and what held it back.
+//! The report of a run: for each node its outcome, its duration, and the node that held it back.
 
 use std::{fmt, iter, sync::Arc, time::Duration};
 
@@ -77,34 +77,35 @@ impl<E, W> Report<E, W> {
         Ok(Report { order, outcomes, durations, blockers, elapsed })
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub fn len(&self) -> usize {
         self.outcomes.len()
     }
 
-    /// Whether there are no nodes.
+    /// Returns true if the graph had no nodes.
     pub fn is_empty(&self) -> bool {
         self.outcomes.is_empty()
     }
 
-    /// Whether all nodes are ready; true if there are none.
+    /// Returns true if all nodes are ready, also for an empty graph.
     pub fn is_ready(&self) -> bool {
         self.outcomes.iter().all(Outcome::is_ready)
     }
 
-    /// How many nodes ended how.
+    /// The number of nodes per outcome.
     pub fn summary(&self) -> Summary {
         let mut summary = Summary::default();
         self.outcomes.iter().for_each(|outcome| summary.count(outcome));
         summary
     }
 
-    /// Which way the graph was run.
+    /// The direction in which the graph was run.
     pub fn direction(&self) -> Direction {
         self.order.direction
     }
 
-    /// From the first poll of the run to its end; of [steps](Report::from_steps), the sum.
+    /// The time from the first poll of the run to its end; for a report of [steps](Report::from_steps), their
+    /// sum.
     pub fn elapsed(&self) -> Duration {
         self.elapsed
     }
@@ -155,26 +156,26 @@ impl<'r, E, W> NodeReport<'r, E, W> {
         self.report.order.shape.id(self.index)
     }
 
-    /// What became of it.
+    /// The outcome of the node.
     pub fn outcome(self) -> &'r Outcome<E, W> {
         &self.report.outcomes[self.index as usize]
     }
 
-    /// How long its visit took, or had taken when the run was cancelled. None if it
+    /// The duration of the node's visit, up to the cancellation if the run was cancelled. `None` if the visit
     /// never began.
     pub fn duration(self) -> Option<Duration> {
         self.report.durations[self.index as usize]
     }
 
-    /// What it came after in this run, in the order declared.
+    /// The nodes that came before this one in the run, in the order declared.
     pub fn after(self) -> impl ExactSizeIterator<Item = NodeReport<'r, E, W>> {
         self.report.order.before(self.index).iter().map(move |&index| NodeReport { index, ..self })
     }
 
-    /// Of a skipped node, what directly held it back.
+    /// The node that directly held back a skipped node.
     ///
-    /// Of several, it is the one that goes back to a failure rather than to a wait, and
-    /// among those the first declared.
+    /// If several did, this is the one that goes back to a failure rather than to a wait,
+    /// and among those the first declared.
     pub fn blocker(self) -> Option<NodeReport<'r, E, W>> {
         let index = self.report.blockers[self.index as usize];
         (index != NONE).then_some(NodeReport { index, ..self })

@@ -16,11 +16,11 @@ use tokio::time::Instant;
 
 use crate::{
     Direction, Graph, Outcome, Progress, Report,
-    schedule::{Order, Schedule, Standing},
+    schedule::{NodeState, Order, Schedule},
     visit::{Ended, Visit},
 };
 
-/// How many visits a run starts or ends before it lets the caller's other work go on.
+/// The number of visits that a run starts or ends before it yields to other tasks.
 ///
 /// Visits that never wait would otherwise keep the thread for as long as there are
 /// nodes; with 128, as in tokio's own budget, the yielding costs next to nothing.
@@ -77,14 +77,14 @@ pub struct Run<'g, N, V, F, E, W> {
     visit: V,
     limit: Option<Limit<'g, N>>,
     until: Option<Signal<'g>>,
-    /// Of the first poll.
+    /// The time of the first poll.
     started: Option<Instant>,
     in_flight: FuturesUnordered<Visit<F>>,
     /// Gone once the report was given.
-    state: Option<State<E, W>>,
+    state: Option<RunState<E, W>>,
 }
 
-struct State<E, W> {
+struct RunState<E, W> {
     schedule: Schedule,
     /// `Cancelled` until there is another, which is then true of whatever never ended.
     outcomes: Vec<Outcome<E, W>>,
@@ -112,7 +112,7 @@ where
             until: None,
             started: None,
             in_flight: FuturesUnordered::new(),
-            state: Some(State { schedule: Schedule::new(order), outcomes, durations: vec![None; nodes] }),
+            state: Some(RunState { schedule: Schedule::new(order), outcomes, durations: vec![None; nodes] }),
         }
     }
 
@@ -152,10 +152,10 @@ where
         self.in_flight = FuturesUnordered::new();
     }
 
-    fn finish(&mut self, mut state: State<E, W>) -> Report<E, W> {
+    fn finish(&mut self, mut state: RunState<E, W>) -> Report<E, W> {
         self.interrupt(&mut state.durations);
         let elapsed = self.started.map(|started| started.elapsed()).unwrap_or_default();
-        let State { schedule, mut outcomes, durations } = state;
+        let RunState { schedule, mut outcomes, durations } = state;
         for (index, culprit) in schedule.held() {
             let because_of = Arc::clone(schedule.order.shape.id(culprit));
             outcomes[index as usize] = Outcome::Skipped { because_of };
@@ -164,7 +164,7 @@ where
     }
 
     /// Goes on as far as possible. True when there is nothing left to wait for.
-    fn advance(&mut self, state: &mut State<E, W>, cx: &mut Context<'_>) -> bool {
+    fn advance(&mut self, state: &mut RunState<E, W>, cx: &mut Context<'_>) -> bool {
         if let Some(until) = &mut self.until
             && until.as_mut().poll(cx).is_ready()
         {
@@ -199,14 +199,14 @@ where
     }
 }
 
-impl<E, W> State<E, W> {
+impl<E, W> RunState<E, W> {
     fn settle(&mut self, ended: Ended<E, W>) {
         let Ended { index, duration, outcome } = ended;
         let standing = match outcome {
-            Outcome::Ready => Standing::Ready,
-            Outcome::Waiting(_) => Standing::Waiting,
+            Outcome::Ready => NodeState::Ready,
+            Outcome::Waiting(_) => NodeState::Waiting,
             Outcome::Failed(_) | Outcome::Skipped { .. } | Outcome::Cancelled | Outcome::Planned(_) => {
-                Standing::Failed
+                NodeState::Failed
             }
         };
         self.outcomes[index as usize] = outcome;

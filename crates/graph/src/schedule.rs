@@ -1,4 +1,5 @@
-//! Which node may start, and who is held back by whom: Kahn's algorithm, without I/O.
+//! The schedule of a run: which node may start, and which node holds back another. Kahn's algorithm, without
+//! I/O.
 //!
 //! Each node counts what it comes after and is not settled yet. The last of those to
 //! settle decides: all ready, and the node may start; else it is held back and settles
@@ -14,7 +15,7 @@ use crate::{
     shape::{Csr, NONE, Shape},
 };
 
-/// Which way a graph was run.
+/// The direction in which a graph is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Dependencies before dependents.
@@ -40,7 +41,7 @@ impl Order {
         Order { shape, direction, dependents, last }
     }
 
-    /// What a node comes after in this direction, most significant first.
+    /// The nodes before a node in this direction, most significant first.
     pub(crate) fn before(&self, index: u32) -> &[u32] {
         match self.direction {
             Direction::Forward => self.shape.dependencies().row(index),
@@ -48,7 +49,7 @@ impl Order {
         }
     }
 
-    /// What comes after a node in this direction.
+    /// The nodes after a node in this direction.
     pub(crate) fn after(&self, index: u32) -> &[u32] {
         match self.direction {
             Direction::Forward => self.dependents.row(index),
@@ -65,10 +66,10 @@ impl Order {
     }
 }
 
-/// Where a node stands. Later ones are worse.
+/// The state of a node in a run. A later variant is worse: the worst one names the culprit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Standing {
-    /// Not settled.
+pub(crate) enum NodeState {
+    /// The node has not been settled.
     Open,
     Ready,
     /// Held back by another.
@@ -81,12 +82,12 @@ pub(crate) enum Standing {
 #[derive(Debug)]
 pub(crate) struct Schedule {
     pub(crate) order: Order,
-    /// How many of the nodes before are not settled.
+    /// For each node, the number of nodes before it that are not settled.
     pending: Vec<u32>,
-    standing: Vec<Standing>,
-    /// Of a held node, what directly holds it; else none.
+    states: Vec<NodeState>,
+    /// For a held node, the node that directly holds it; `NONE` otherwise.
     pub(crate) blockers: Vec<u32>,
-    /// Of a held node, the root of it; of one that waits or failed, itself; else none.
+    /// For a held node, the root cause; for a node that waits or failed, the node itself; `NONE` otherwise.
     culprits: Vec<u32>,
     ready: ReadySet,
     /// Settled nodes whose dependents are still to be told. Empty between calls.
@@ -109,7 +110,7 @@ impl Schedule {
         Schedule {
             order,
             pending,
-            standing: vec![Standing::Open; nodes],
+            states: vec![NodeState::Open; nodes],
             blockers: vec![NONE; nodes],
             culprits: vec![NONE; nodes],
             ready,
@@ -117,7 +118,7 @@ impl Schedule {
         }
     }
 
-    /// Whether there is a node to start.
+    /// Returns true if a node can start.
     pub(crate) fn has_next(&self) -> bool {
         !self.ready.is_empty()
     }
@@ -128,9 +129,9 @@ impl Schedule {
     }
 
     /// Takes note of how a started node ended.
-    pub(crate) fn settle(&mut self, index: u32, standing: Standing) {
-        self.standing[index as usize] = standing;
-        if standing != Standing::Ready {
+    pub(crate) fn settle(&mut self, index: u32, state: NodeState) {
+        self.states[index as usize] = state;
+        if state != NodeState::Ready {
             self.culprits[index as usize] = index;
         }
         self.news.push(index);
@@ -141,7 +142,7 @@ impl Schedule {
                     continue;
                 }
                 if let Some(blocker) = self.worst_before(next) {
-                    self.standing[next as usize] = Standing::Held;
+                    self.states[next as usize] = NodeState::Held;
                     self.blockers[next as usize] = blocker;
                     self.culprits[next as usize] = self.culprits[blocker as usize];
                     self.news.push(next);
@@ -152,14 +153,14 @@ impl Schedule {
         }
     }
 
-    /// What holds a node back: a failure rather than a wait, then the first declared.
+    /// The node that holds another back: a failed one rather than a waiting one, then the first declared.
     fn worst_before(&self, index: u32) -> Option<u32> {
         let mut worst = None;
         for &before in self.order.before(index) {
-            if self.standing[before as usize] == Standing::Ready {
+            if self.states[before as usize] == NodeState::Ready {
                 continue;
             }
-            let root = self.standing[self.culprits[before as usize] as usize];
+            let root = self.states[self.culprits[before as usize] as usize];
             if worst.is_none_or(|(known, _)| root > known) {
                 worst = Some((root, before));
             }
@@ -169,9 +170,9 @@ impl Schedule {
 
     /// Held nodes, each with the root of it.
     pub(crate) fn held(&self) -> impl Iterator<Item = (u32, u32)> {
-        let standing = (0u32..).zip(&self.standing).zip(&self.culprits);
-        standing
-            .filter(|((_, standing), _)| **standing == Standing::Held)
+        let states = (0u32..).zip(&self.states).zip(&self.culprits);
+        states
+            .filter(|((_, state), _)| **state == NodeState::Held)
             .map(|((index, _), culprit)| (index, *culprit))
     }
 }
@@ -194,7 +195,7 @@ mod tests {
         &[("top", &[]), ("left", &["top"]), ("right", &["top"]), ("bottom", &["right", "left"])];
 
     #[test]
-    fn what_may_start_starts_in_insertion_order_and_backwards_in_reverse() {
+    fn nodes_start_in_insertion_order_and_backwards_in_reverse() {
         let mut forward = schedule(&[("a", &[]), ("b", &[]), ("c", &[])], Direction::Forward);
         assert_eq!(startable(&mut forward), [0, 1, 2]);
         let mut reverse = schedule(&[("a", &[]), ("b", &[]), ("c", &[])], Direction::Reverse);
@@ -205,11 +206,11 @@ mod tests {
     fn a_node_starts_when_the_last_before_it_is_ready() {
         let mut schedule = schedule(DIAMOND, Direction::Forward);
         assert_eq!(startable(&mut schedule), [0]);
-        schedule.settle(0, Standing::Ready);
+        schedule.settle(0, NodeState::Ready);
         assert_eq!(startable(&mut schedule), [1, 2]);
-        schedule.settle(2, Standing::Ready);
+        schedule.settle(2, NodeState::Ready);
         assert!(!schedule.has_next());
-        schedule.settle(1, Standing::Ready);
+        schedule.settle(1, NodeState::Ready);
         assert_eq!(startable(&mut schedule), [3]);
     }
 
@@ -217,10 +218,10 @@ mod tests {
     fn in_reverse_the_dependents_go_first() {
         let mut schedule = schedule(DIAMOND, Direction::Reverse);
         assert_eq!(startable(&mut schedule), [3]);
-        schedule.settle(3, Standing::Ready);
+        schedule.settle(3, NodeState::Ready);
         assert_eq!(startable(&mut schedule), [2, 1]);
-        schedule.settle(1, Standing::Waiting);
-        schedule.settle(2, Standing::Ready);
+        schedule.settle(1, NodeState::Waiting);
+        schedule.settle(2, NodeState::Ready);
         assert_eq!(schedule.held().collect::<Vec<_>>(), [(0, 1)]);
     }
 
@@ -228,9 +229,9 @@ mod tests {
     fn a_failure_is_named_before_a_wait_whoever_came_first() {
         for order in [[1, 2], [2, 1]] {
             let mut schedule = schedule(DIAMOND, Direction::Forward);
-            schedule.settle(0, Standing::Ready);
+            schedule.settle(0, NodeState::Ready);
             for index in order {
-                schedule.settle(index, if index == 1 { Standing::Failed } else { Standing::Waiting });
+                schedule.settle(index, if index == 1 { NodeState::Failed } else { NodeState::Waiting });
             }
             assert_eq!(schedule.held().collect::<Vec<_>>(), [(3, 1)]);
         }
@@ -239,9 +240,9 @@ mod tests {
     #[test]
     fn among_equals_the_first_declared_dependency_is_named() {
         let mut schedule = schedule(DIAMOND, Direction::Forward);
-        schedule.settle(0, Standing::Ready);
-        schedule.settle(1, Standing::Failed);
-        schedule.settle(2, Standing::Failed);
+        schedule.settle(0, NodeState::Ready);
+        schedule.settle(1, NodeState::Failed);
+        schedule.settle(2, NodeState::Failed);
         assert_eq!(schedule.held().collect::<Vec<_>>(), [(3, 2)], "`bottom` names `right` first");
     }
 
@@ -250,8 +251,8 @@ mod tests {
         let nodes: &[(&str, &[&str])] =
             &[("waits", &[]), ("fails", &[]), ("held", &["fails"]), ("last", &["waits", "held"])];
         let mut schedule = schedule(nodes, Direction::Forward);
-        schedule.settle(0, Standing::Waiting);
-        schedule.settle(1, Standing::Failed);
+        schedule.settle(0, NodeState::Waiting);
+        schedule.settle(1, NodeState::Failed);
         assert_eq!(schedule.held().collect::<Vec<_>>(), [(2, 1), (3, 1)]);
         assert_eq!(schedule.blockers, [NONE, NONE, 1, 2]);
     }

@@ -12,10 +12,10 @@ use crate::GraphError;
 /// "No node", where an index is expected.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// For each node a row of nodes, all rows in one vector.
+/// One row of nodes per node, all rows in one vector.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Csr {
-    /// Where each row ends; it begins where the one before ends.
+    /// The end of each row; a row begins at the end of the row before.
     ends: Vec<u32>,
     targets: Vec<u32>,
 }
@@ -76,7 +76,7 @@ impl Csr {
 /// Names and dependencies of all nodes, in insertion order.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
-    /// Which graph this is: keys carry it.
+    /// The identity of the graph, which its keys carry.
     pub(crate) graph: u64,
     ids: Vec<Arc<str>>,
     index: HashMap<Arc<str>, u32>,

@@ -28,7 +28,7 @@ struct Script {
 
 #[derive(Debug, Clone)]
 struct Case {
-    /// For each node what it comes after; in any order, without cycles.
+    /// The dependencies of each node, in any order, without cycles.
     after: Vec<Vec<usize>>,
     scripts: Vec<Script>,
     concurrency: usize,
@@ -36,7 +36,7 @@ struct Case {
     cancel: Option<u64>,
 }
 
-/// What became of a node: in the model's words.
+/// The outcome of a node in the model.
 #[derive(Debug, Clone, PartialEq)]
 enum Fate {
     Ready,
@@ -256,7 +256,7 @@ async fn engine(case: &Case) -> (Vec<Row>, Vec<usize>) {
     (rows.collect(), order.into_iter().map(|(node, _)| node).collect())
 }
 
-/// Whether the plain way finds an order: take away what needs nothing, until stuck.
+/// Returns true if the simple algorithm finds an order: remove nodes without dependencies until none is left.
 fn sortable(after: &[Vec<usize>]) -> bool {
     let mut left: Vec<usize> = (0..after.len()).collect();
     while let Some(place) =

@@ -1,4 +1,4 @@
-//! What a run promises, one promise a test.
+//! Tests of what a run promises, one promise per test.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -265,7 +265,7 @@ impl Drop for PanicsOnDrop {
     }
 }
 
-/// Not an async block, whose destructor would run inside its last poll.
+/// A hand-written future: the destructor of an async block would run inside its last poll.
 struct DropsLate(Option<PanicsOnDrop>);
 
 impl Future for DropsLate {

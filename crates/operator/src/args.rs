@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::operator::Operator;
-use crate::own::{self, Given};
+use crate::own::{self, SettingValues};
 use crate::settings::{Lease, Settings};
 
 #[derive(Debug, Parser)]
@@ -29,6 +30,12 @@ pub(crate) enum Command {
     Graph(Graph),
     /// Print a reference page of all fields of the operator's kinds, as Markdown
     Reference(Reference),
+    /// Remove the operator from a cluster; users' objects and their data are kept
+    ///
+    /// Removes webhook configurations first, then the Deployment, then Services, rights and the account, and
+    /// prints one line for each removed or kept thing. Asks no questions; --dry-run removes nothing.
+    /// An interrupted run can be repeated.
+    Uninstall(Uninstall),
 }
 
 #[derive(Debug, Args)]
@@ -52,7 +59,18 @@ pub(crate) struct Run {
     #[arg(long, env = "POD_NAMESPACE", value_name = "NAME")]
     operator_namespace: Option<String>,
     /// Enable leader election: only the replica that holds the Lease reconciles
-    #[arg(long, env = "LEADER_ELECT")]
+    #[arg(
+        long,
+        env = "LEADER_ELECT",
+        value_name = "BOOL",
+        action = clap::ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "false",
+        default_missing_value = "true",
+        hide_default_value = true,
+        value_parser = switch
+    )]
     leader_elect: bool,
     /// Name of the leader election Lease; default: the name of the operator
     #[arg(long, value_name = "NAME")]
@@ -63,7 +81,22 @@ pub(crate) struct Run {
     /// Address of the metrics endpoint, such as :8080 or 127.0.0.1:8080; 0 disables it
     #[arg(long, env = "METRICS_BIND_ADDRESS", default_value = "127.0.0.1:8080", value_parser = address, value_name = "ADDRESS")]
     metrics_bind_address: Address,
-    /// Address of the health endpoints /healthz and /readyz; default: the address of the metrics
+    /// Serve metrics over TLS, to users with RBAC permission for /metrics; default: in clear, to everybody
+    #[arg(
+        long,
+        env = "METRICS_SECURE",
+        value_name = "BOOL",
+        action = clap::ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "false",
+        default_missing_value = "true",
+        hide_default_value = true,
+        value_parser = switch
+    )]
+    metrics_secure: bool,
+    /// Address of the health endpoints /healthz and /readyz, always in clear; default: the address of the
+    /// metrics, or 127.0.0.1:8081 with --metrics-secure
     #[arg(long, env = "HEALTH_PROBE_BIND_ADDRESS", value_parser = address, value_name = "ADDRESS")]
     health_probe_bind_address: Option<Address>,
     /// Address of the webhook server, if the operator has webhooks; 0 disables it
@@ -73,7 +106,11 @@ pub(crate) struct Run {
     /// may be repeated
     #[arg(long = "webhook-name", env = "WEBHOOK_NAMES", value_delimiter = ',', value_name = "NAME")]
     webhook_names: Vec<String>,
-    /// Number of objects of a kind that are reconciled concurrently; default: 2
+    /// Seconds for which webhooks go on answering after SIGTERM, until no API server calls this process any
+    /// more
+    #[arg(long, env = "WEBHOOK_LINGER", default_value_t = 0, value_name = "SECONDS")]
+    webhook_linger: u64,
+    /// Number of objects of a kind that are reconciled concurrently; default: 16
     #[arg(long, env = "WORKERS", value_parser = workers, value_name = "NUMBER")]
     workers: Option<usize>,
     /// Format of the log; default: text on a terminal, json elsewhere
@@ -123,6 +160,26 @@ pub(crate) struct Reference {
     pub(crate) kinds: Vec<String>,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Uninstall {
+    /// Path of the kubeconfig; default: $KUBECONFIG, ~/.kube/config, or the ServiceAccount of the Pod
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig; default: its current context
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// Namespace of the installation; default: <name>-system
+    #[arg(long, short = 'n', value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+    /// Print what would be removed, and remove nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Delete the operator's CustomResourceDefinitions too, and with them ALL objects of these kinds in the
+    /// whole cluster, also those of other installations of this operator. Retained volumes and keys stay
+    #[arg(long)]
+    pub(crate) delete_crds: bool,
+}
+
 /// Output format of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum GraphFormat {
@@ -148,17 +205,17 @@ pub(crate) enum LogFormat {
 pub(crate) struct Address(pub(crate) Option<SocketAddr>);
 
 impl Cli {
-    /// Reads the command line of this operator, and what is given of its own settings. Ends the process where that is all that was
-    /// asked (`--help`), or where it makes no sense.
+    /// Reads the command line of this operator, and the values of its own settings. Ends the process if only
+    /// output was requested (`--help`), or if the command line is invalid.
     pub(crate) fn read(
         operator: &Operator,
         words: impl IntoIterator<Item = OsString>,
-    ) -> (Command, Result<Given, String>) {
+    ) -> (Command, Result<SettingValues, String>) {
         let matches = Self::of(operator).get_matches_from(words);
         let own = matches.subcommand_matches("run").unwrap_or(&matches);
-        let given = Given::read(&operator.settings, own);
+        let values = SettingValues::read(&operator.settings, own);
         match Self::from_arg_matches(&matches) {
-            Ok(cli) => (cli.command.unwrap_or(Command::Run(cli.run)), given),
+            Ok(cli) => (cli.command.unwrap_or(Command::Run(cli.run)), values),
             Err(error) => error.exit(),
         }
     }
@@ -176,7 +233,12 @@ impl Cli {
 
 impl Run {
     pub(crate) fn settings(&self, operator: &Operator) -> Settings {
-        let health = self.health_probe_bind_address.unwrap_or(self.metrics_bind_address);
+        let metrics = self.metrics_bind_address;
+        let (plain, secure) = if self.metrics_secure { (None, metrics.0) } else { (metrics.0, None) };
+        let health = self.health_probe_bind_address.unwrap_or(match secure {
+            Some(_) => Address(Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 8081)))),
+            None => metrics,
+        });
         let election = self.leader_elect.then(|| Lease {
             name: self.leader_elect_resource_name.clone(),
             namespace: self.leader_elect_resource_namespace.clone(),
@@ -186,12 +248,23 @@ impl Run {
             namespaces: self.namespaces.iter().filter(|name| !name.is_empty()).cloned().collect(),
             own_namespace: self.operator_namespace.clone().filter(|name| !name.is_empty()),
             workers: self.workers.or(operator.workers).unwrap_or(Settings::default().workers),
-            admin: [self.metrics_bind_address, health].into_iter().filter_map(|address| address.0).collect(),
+            admin: plain.into_iter().chain(health.0).collect(),
+            secure_metrics: secure,
             election,
             webhooks: self.webhook_bind_address.0,
             webhook_names: self.webhook_names.iter().filter(|name| !name.is_empty()).cloned().collect(),
+            webhook_linger: Duration::from_secs(self.webhook_linger),
             ..Settings::default()
         }
+    }
+}
+
+/// Parses a boolean as Go's flags do; an empty variable of the environment is false.
+fn switch(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "t" | "1" | "yes" | "y" | "on" => Ok(true),
+        "false" | "f" | "0" | "no" | "n" | "off" | "" => Ok(false),
+        _ => Err("use true or false".to_owned()),
     }
 }
 
@@ -207,7 +280,9 @@ fn address(text: &str) -> Result<Address, String> {
         None => text.parse().map_err(drop),
     };
     address.map(|address| Address(Some(address))).map_err(|()| {
-        format!("{text:?} is no address: take :8080 for all interfaces, 127.0.0.1:8080 for one, 0 for none")
+        format!(
+            "{text:?} is not an address: use :8080 for all interfaces, 127.0.0.1:8080 for one, 0 for none"
+        )
     })
 }
 
@@ -250,19 +325,28 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_says_the_workers_before_the_operator_does() {
+    fn users_n21_leader_election_takes_true_and_false_as_in_controller_runtime() {
+        let elects = |words: &[&str]| settings(words).election.is_some();
+        assert!(elects(&["--leader-elect"]) && elects(&["--leader-elect=true"]));
+        assert!(!elects(&[]) && !elects(&["--leader-elect=false"]));
+        let error = Cli::try_parse_from(["operator", "--leader-elect=maybe"]).unwrap_err().to_string();
+        assert!(error.contains("maybe") && error.contains("use true or false"), "{error}");
+    }
+
+    #[test]
+    fn the_workers_flag_takes_precedence_over_the_operator() {
         let workers = |words: &[&str], operator: &Operator| {
             let cli = Cli::try_parse_from([&["operator"], words].concat()).unwrap();
             cli.run.settings(operator).workers
         };
         let own = Operator::new("operator").workers(7);
-        assert_eq!(workers(&[], &Operator::new("operator")), 2);
+        assert_eq!(workers(&[], &Operator::new("operator")), 16);
         assert_eq!(workers(&[], &own), 7);
         assert_eq!(workers(&["--workers=3"], &own), 3);
     }
 
     #[test]
-    fn health_and_metrics_share_a_server_unless_they_are_sent_apart() {
+    fn health_and_metrics_share_a_server_unless_they_have_different_addresses() {
         let shared: SocketAddr = "0.0.0.0:9000".parse().unwrap();
         assert_eq!(settings(&["--metrics-bind-address=:9000"]).admin, [shared].into());
         assert_eq!(
@@ -275,6 +359,24 @@ mod tests {
     }
 
     #[test]
+    fn seam_m13_secure_metrics_leave_health_on_a_plain_port_of_its_own() {
+        let here = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let deployed = settings(&[
+            "--metrics-secure",
+            "--metrics-bind-address=:8443",
+            "--health-probe-bind-address=:8081",
+        ]);
+        assert_eq!(deployed.secure_metrics, Some("0.0.0.0:8443".parse().unwrap()));
+        assert_eq!(deployed.admin, ["0.0.0.0:8081".parse().unwrap()].into());
+        let local = settings(&["--metrics-secure=true"]);
+        assert_eq!((local.secure_metrics, local.admin), (Some(here(8080)), [here(8081)].into()));
+        let plain = settings(&["--metrics-secure=false"]);
+        assert_eq!((plain.secure_metrics, plain.admin), (None, [here(8080)].into()));
+        let none = settings(&["--metrics-secure", "--metrics-bind-address=0"]);
+        assert_eq!((none.secure_metrics, none.admin), (None, [].into()));
+    }
+
+    #[test]
     fn namespaces_are_repeated_or_separated_by_commas_and_an_empty_one_is_none() {
         let names = |args: &[&str]| settings(args).namespaces.into_iter().collect::<Vec<_>>();
         assert_eq!(names(&["-n", "a", "-n", "b"]), ["a", "b"]);
@@ -283,13 +385,13 @@ mod tests {
     }
 
     #[test]
-    fn webhooks_are_known_by_as_many_names_as_one_likes() {
+    fn the_webhook_name_flag_can_be_repeated() {
         let names = settings(&["--webhook-name=localhost,127.0.0.1", "--webhook-name=me"]).webhook_names;
         assert_eq!(names, ["localhost", "127.0.0.1", "me"].map(str::to_owned).into());
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_a_remedy() {
+    fn an_invalid_flag_is_refused_with_a_remedy() {
         for (args, remedy) in [
             (["--metrics-bind-address=8080"], ":8080 for all"),
             (["--metrics-bind-address=:many"], ":8080 for all"),

@@ -10,14 +10,14 @@ use crate::setup::Setup;
 use windlass_runtime::manager::BoxError;
 
 impl Operator {
-    /// A kind whose resources are declared by a blueprint.
+    /// Adds a kind with a blueprint that declares its resources.
     ///
     /// The program's `graph` command shows the plans of the kinds that are added this way.
     pub fn blueprint<B: Blueprint + Clone>(self, blueprint: B) -> Self {
         self.blueprint_with(blueprint, |unified| unified)
     }
 
-    /// The same, with options of its controller.
+    /// Adds a kind with a blueprint, and sets options of its controller.
     pub fn blueprint_with<B: Blueprint + Clone>(
         mut self,
         blueprint: B,
@@ -37,29 +37,30 @@ impl Operator {
 }
 
 impl Setup<'_> {
-    /// Adds the controller of a blueprint, with the namespaces and workers that the user wants, and says what it needs.
-    pub fn blueprint<B: Blueprint>(&mut self, unified: PlanController<B>) -> Result<(), BoxError> {
+    /// Adds the controller of a blueprint, with the namespaces and workers from the settings, and declares
+    /// the rights that it needs.
+    pub fn blueprint<B: Blueprint>(&mut self, controller: PlanController<B>) -> Result<(), BoxError> {
         let settings = self.settings();
-        let home = settings.own_namespace.clone().or_else(|| pod_namespace().ok());
-        let home = home.as_deref().unwrap_or("default").to_owned();
-        let mut unified = unified.workers(settings.workers).home(&*home);
+        let namespace = settings.own_namespace.clone().or_else(|| pod_namespace().ok());
+        let namespace = namespace.as_deref().unwrap_or("default").to_owned();
+        let mut controller = controller.workers(settings.workers).operator_namespace(&*namespace);
         if !settings.namespaces.is_empty() {
-            unified = unified.in_namespaces(settings.namespaces.iter().cloned());
+            controller = controller.in_namespaces(settings.namespaces.iter().cloned());
         }
-        let unified = unified.metrics(&self.plan_metrics()).keyring(&self.keyring(&home));
+        let controller = controller.metrics(&self.plan_metrics()).keyring(&self.keyring(&namespace));
         let recorder = self.recorder()?;
-        self.needs(unified.access());
-        let controller = unified.build(self.client(), self.cache(), &recorder)?;
+        self.needs(controller.access());
+        let controller = controller.build(self.leader_client(), self.cache(), &recorder)?;
         Ok(self.controller(controller)?)
     }
 
-    /// All blueprints of a process have one digest key.
-    fn keyring(&mut self, home: &str) -> Keyring {
+    /// Returns the digest key that all blueprints of a process share.
+    fn keyring(&mut self, namespace: &str) -> Keyring {
         let (client, cache, name) = (self.client().clone(), self.cache().clone(), self.name());
-        self.keyring.get_or_insert_with(|| Keyring::new(&client, &cache, home, name)).clone()
+        self.keyring.get_or_insert_with(|| Keyring::new(&client, &cache, namespace, name)).clone()
     }
 
-    /// All blueprints of a process count in one place.
+    /// Returns the metrics that all blueprints of a process share.
     fn plan_metrics(&mut self) -> PlanMetrics {
         let metrics = self.metrics().clone();
         self.plans.get_or_insert_with(|| PlanMetrics::shown_in(&metrics)).clone()

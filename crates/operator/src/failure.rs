@@ -1,18 +1,19 @@
-//! Why the program ends without success, and what a script learns from that.
+//! Failures of the program, and their exit codes for scripts.
 
 use std::fmt;
 use std::process::ExitCode;
 
-/// Why the program ends without success.
+/// The reason why the program ends without success.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// It ran, and something failed. 1.
+    /// An error occurred while the operator ran. Exit code 1.
     Running(String),
-    /// Manifests are not as they should be. 1.
+    /// Manifests are out of date. Exit code 1.
     Stale(String),
-    /// A setting cannot be what it is set to. 2, as for a wrong command line.
+    /// A setting has an invalid value. Exit code 2, as for an invalid command line.
     Setting(String),
-    /// It could not begin: something around it is missing, and the text says what to do. 3; 2 is for a wrong command line.
+    /// The program could not start: something in its environment is missing, and the text says what to do.
+    /// Exit code 3; 2 is for an invalid command line.
     Environment(String),
 }
 

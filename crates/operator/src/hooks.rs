@@ -1,9 +1,10 @@
-//! Which webhooks an operator has, as its manifests tell the API server.
+//! The webhooks of an operator, as its manifests register them at the API server.
 
 use kube::Resource;
 use windlass_runtime::webhook::{mutate_path, validate_path};
 
-/// A webhook, declared. Made by [`Setup::defaulter`](crate::Setup::defaulter) and [`Setup::validator`](crate::Setup::validator).
+/// The declaration of a webhook. Created by [`Setup::defaulter`](crate::Setup::defaulter) and
+/// [`Setup::validator`](crate::Setup::validator).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hook {
     pub(crate) sort: Sort,
@@ -14,6 +15,8 @@ pub struct Hook {
     pub(crate) name: String,
     pub(crate) operations: Vec<&'static str>,
     pub(crate) fails_open: bool,
+    /// True if the webhook is also called for updates that leave the spec unchanged.
+    pub(crate) any_update: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,24 +44,37 @@ impl Hook {
             version: K::version(&()).into_owned(),
             operations: vec!["CREATE", "UPDATE"],
             fails_open: false,
+            any_update: false,
             group,
             plural,
         }
     }
 
-    /// Its name in the configuration, other than `<verb>.<plural>.<group>`: at least three words with dots.
+    /// Sets the name in the configuration, instead of `<verb>.<plural>.<group>`: at least three words with
+    /// dots.
     pub fn name(&mut self, name: impl Into<String>) -> &mut Self {
         self.name = name.into();
         self
     }
 
-    /// Asked about deletions too.
+    /// Calls the webhook for deletions too.
     pub fn on_delete(&mut self) -> &mut Self {
         self.operations.push("DELETE");
         self
     }
 
-    /// Where it cannot be reached, requests pass. Otherwise they fail: what was never checked is never stored.
+    /// Calls the webhook also for updates that leave the spec unchanged: of labels, annotations and
+    /// finalizers.
+    ///
+    /// Such updates pass by default, so that an object can be labelled, and a finalizer removed, while the
+    /// webhook cannot be reached.
+    pub fn on_any_update(&mut self) -> &mut Self {
+        self.any_update = true;
+        self
+    }
+
+    /// Lets requests pass while the webhook cannot be reached (`failurePolicy: Ignore`). By default they
+    /// fail, so that no unchecked object is stored.
     pub fn fails_open(&mut self) -> &mut Self {
         self.fails_open = true;
         self

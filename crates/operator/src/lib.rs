@@ -1,4 +1,4 @@
-//! From declarations to a program: an operator says once what it is made of, and has a command line, a process and manifests.
+//! Turns the declaration of an operator into a program with a command line, a process and manifests.
 //!
 //! ```no_run
 //! use std::process::ExitCode;
@@ -7,7 +7,7 @@
 //! use windlass_operator::{BoxError, Operator, Setup};
 //! use windlass_runtime::access::Access;
 //! use windlass_runtime::cache::MetadataOnly;
-//! use windlass_runtime::controller::{Controller, Outcome};
+//! use windlass_runtime::controller::{Controller, Requeue};
 //! use windlass_runtime::key::ObjectKey;
 //!
 //! fn main() -> ExitCode {
@@ -22,7 +22,7 @@
 //!     let maps = setup.cache().reader::<MetadataOnly<ConfigMap>>(&setup.scope());
 //!     let controller = Controller::for_(&maps).name("census").workers(setup.workers()).build(|key: ObjectKey| async move {
 //!         tracing::info!("{key} changed");
-//!         Ok(Outcome::Done)
+//!         Ok(Requeue::OnChange)
 //!     })?;
 //!     setup.needs(Access::none()); // it writes nothing; that it watches ConfigMaps is known
 //!     setup.controller(controller)?;
@@ -33,15 +33,17 @@
 //! | command | what it does |
 //! | --- | --- |
 //! | `census`, `census run` | runs, with the flags that users of controller-runtime know (`--help` lists them) |
-//! | `census manifests` | writes what a cluster needs to run it, with exactly the rights that it needs |
+//! | `census manifests` | writes the manifests that install it, with exactly the rights that it needs |
 //! | `census graph shop.yaml` | shows the plan that a [blueprint](Operator::blueprint) draws for the objects of a manifest |
 //! | `census reference` | writes a page of every field of its kinds |
-//! | `census manifests --check deploy` | fails if what is checked in is out of date, for CI |
+//! | `census uninstall` | removes an installation from a cluster, and keeps users' objects and their data |
+//! | `census manifests --check deploy` | fails if the manifests in this directory are out of date, for CI |
 //!
-//! It promises: the process and the manifests come of the same declarations, so they cannot disagree; manifests are made without a
-//! cluster, and the same every time; a process can be [assembled](Operator::assemble) in a test as in production.
+//! It promises: the process and the manifests come from the same declarations, so they cannot disagree;
+//! manifests are generated without a cluster, with the same bytes every time; a process can be
+//! [assembled](Operator::assemble) in a test as in production.
 //!
-//! It does not: build images, or apply manifests (`kubectl apply --server-side -k deploy` does).
+//! It does not build images, and does not apply manifests (`kubectl apply --server-side -k deploy` does).
 
 mod args;
 mod blueprint;
@@ -49,6 +51,7 @@ mod failure;
 mod graph;
 mod hooks;
 pub mod manifests;
+mod metrics_names;
 mod operator;
 mod own;
 mod process;
@@ -56,6 +59,7 @@ mod program;
 mod reference;
 mod settings;
 mod setup;
+mod uninstall;
 mod webhook_names;
 mod wording;
 pub mod yaml;
@@ -64,7 +68,7 @@ pub use windlass_runtime::manager::BoxError;
 
 pub use self::hooks::Hook;
 pub use self::operator::Operator;
-pub use self::own::{Given, Setting};
+pub use self::own::{Setting, SettingValues};
 pub use self::process::{AssembleError, Process};
 pub use self::program::{main, main_from, main_with};
 pub use self::reference::{UnknownKind, reference};

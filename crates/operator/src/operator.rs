@@ -1,4 +1,4 @@
-//! What an operator is made of, declared once.
+//! The declaration of an operator and its parts.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -23,16 +23,17 @@ type Part = Box<dyn Fn(&mut Setup<'_>) -> Result<(), BoxError> + Send + Sync>;
 
 type Make = Box<dyn Fn() -> Vec<CustomResourceDefinition> + Send + Sync>;
 
-/// Kinds, and their definitions once somebody has asked for them.
+/// Kinds, and their definitions, which are generated on first use.
 #[derive(Default)]
 struct Definitions {
     make: Vec<Make>,
     made: OnceLock<Vec<CustomResourceDefinition>>,
 }
 
-/// An operator, declared: its name, its kinds, and the parts that it is made of.
+/// The declaration of an operator: its name, its kinds, and its parts.
 ///
-/// The same value [runs](crate::main), is [assembled](Self::assemble) in tests, and becomes [manifests](crate::manifests).
+/// The same value [runs](crate::main), is [assembled](Self::assemble) in tests, and becomes
+/// [manifests](crate::manifests).
 #[must_use = "give it to windlass_operator::main"]
 pub struct Operator {
     pub(crate) name: &'static str,
@@ -53,8 +54,8 @@ impl fmt::Debug for Operator {
 }
 
 impl Operator {
-    /// An operator of this name: letters, digits and dashes. Its ServiceAccount, its Lease and its events go by it, so a name is
-    /// for ever.
+    /// Declares an operator of this name: letters, digits and dashes. Its ServiceAccount, its Lease and its
+    /// events are named after it, so the name must never change.
     pub fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -69,44 +70,46 @@ impl Operator {
         }
     }
 
-    /// What it does, in a sentence: the first line of `--help`.
+    /// Sets a sentence that says what the operator does: the first line of `--help`.
     pub fn about(self, about: impl Into<String>) -> Self {
         Self { about: about.into(), ..self }
     }
 
-    /// Its version, usually `env!("CARGO_PKG_VERSION")`; otherwise that of this crate.
+    /// Sets the version, usually `env!("CARGO_PKG_VERSION")`. Default: the version of this crate.
     pub fn version(self, version: &'static str) -> Self {
         Self { version, ..self }
     }
 
-    /// The image that manifests name; otherwise `<name>:<version>`.
+    /// Sets the image that manifests name. Default: `<name>:<version>`.
     pub fn image(self, image: impl Into<String>) -> Self {
         Self { image: Some(image.into()), ..self }
     }
 
-    /// Settings of its own: flags of its program, for [`main_with`](crate::main_with). A Deployment takes them from a ConfigMap and a
-    /// Secret named `<name>-settings`, if there are any.
+    /// Adds settings of the operator's own: flags of its program, for [`main_with`](crate::main_with). A
+    /// Deployment takes them from a ConfigMap and a Secret named `<name>-settings`, if these exist.
     pub fn settings(self, settings: impl IntoIterator<Item = Setting>) -> Self {
         Self { settings: settings.into_iter().collect(), ..self }
     }
 
-    /// How many objects each of its controllers works on at the same time, where `--workers` does not say; otherwise two.
+    /// Sets the number of objects that each controller reconciles at the same time if `--workers` is not set.
+    /// Default: 16.
     pub fn workers(self, workers: usize) -> Self {
         Self { workers: Some(workers), ..self }
     }
 
-    /// A kind that it defines.
+    /// Adds a kind that the operator defines.
     pub fn crd<K: CustomResourceExt + 'static>(self) -> Self {
         self.definition(K::crd)
     }
 
-    /// A kind that it defines, where the definition is made otherwise (several versions, say). It is made when it is needed: a process
-    /// that runs needs none, and a schema takes megabytes.
+    /// Adds a kind that the operator defines, with a function that generates its definition (for several
+    /// versions, for example). It is called only when the definition is needed: a running process needs none,
+    /// and a schema takes megabytes.
     pub fn definition(self, make: impl Fn() -> CustomResourceDefinition + Send + Sync + 'static) -> Self {
         self.define(move || vec![make()])
     }
 
-    /// The same for many kinds.
+    /// Adds several kinds that the operator defines.
     pub fn define(
         mut self,
         make: impl Fn() -> Vec<CustomResourceDefinition> + Send + Sync + 'static,
@@ -115,10 +118,11 @@ impl Operator {
         self
     }
 
-    /// A part: a function that adds controllers, webhooks and whatever else runs, and says what they need.
+    /// Adds a part: a function that adds controllers, webhooks and other tasks, and declares the rights that
+    /// they need.
     ///
-    /// It is called for every run, and for manifests too, with a client that reaches nobody: it declares, and does nothing
-    /// else.
+    /// The function is called for every run, and also for manifests, with a client that reaches no cluster:
+    /// it must declare, and do nothing else.
     pub fn part(
         mut self,
         part: impl Fn(&mut Setup<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
@@ -127,18 +131,19 @@ impl Operator {
         self
     }
 
-    /// Its name.
+    /// Returns the name of the operator.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The kinds that it defines.
+    /// Returns the kinds that the operator defines.
     pub fn definitions(&self) -> &[CustomResourceDefinition] {
         let Definitions { make, made } = &self.definitions;
         made.get_or_init(|| make.iter().flat_map(|make| make()).collect())
     }
 
-    /// The name of its cluster-scoped objects: with the namespace, so that two installations do not share any.
+    /// Returns the name of its cluster-scoped objects: with the namespace, so that two installations share
+    /// none.
     pub(crate) fn cluster_name(&self, namespace: &str) -> String {
         format!("{}.{namespace}", self.name)
     }

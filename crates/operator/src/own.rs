@@ -1,9 +1,9 @@
-//! Settings of one operator's own: each a flag, a variable of the environment and a key of a file.
+//! Settings of an operator's own: each is a flag, an environment variable and a key of a file.
 //!
-//! It promises: a flag counts before the environment, the environment before the file; of each key one value is left, and where it
-//! came from is known, so that an error can say where to look; a secret is never shown.
+//! It promises: a flag takes precedence over the environment, and the environment over the file; each key has
+//! one value with a known source, so that an error can name the place to change; a secret is never shown.
 //!
-//! It does not know what a value means: that is for the operator to say.
+//! It does not interpret values: the operator does.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 /// The flag that names the file.
 const FILE: &str = "config";
-/// The same in the environment.
+/// The environment variable that names the file.
 const FILE_VARIABLE: &str = "CONFIG_FILE";
 const HEADING: &str = "Settings (flag, environment variable, or key in the --config file)";
 
@@ -40,34 +40,35 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// A setting of this key (small letters, digits and dashes), whose value is called so in the help.
+    /// Returns a setting of this key (lower-case letters, digits and dashes); `value` is the placeholder in
+    /// the help.
     pub fn new(key: impl Into<String>, value: &'static str, about: impl Into<String>) -> Self {
         let (key, about) = (key.into(), about.into());
         Self { key, value, about, switch: false, secret: false, rare: false }
     }
 
-    /// One that is true or false: its flag alone means true.
+    /// Returns a setting that is true or false: its flag alone means true.
     pub fn switch(key: impl Into<String>, about: impl Into<String>) -> Self {
         Self { switch: true, ..Self::new(key, "true|false", about) }
     }
 
-    /// The same, whose value is never shown.
+    /// Hides the value of the setting, because it is secret.
     pub fn secret(self) -> Self {
         Self { secret: true, ..self }
     }
 
-    /// The same, shown by `--help`, and not by `-h`.
+    /// Shows the setting in `--help`, but not in `-h`.
     pub fn rare(self) -> Self {
         Self { rare: true, ..self }
     }
 
-    /// Its key.
+    /// Returns the key of the setting.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// Its name in the environment.
+    /// Returns the environment variable of the setting.
     #[must_use]
     pub fn variable(&self) -> String {
         self.key.to_ascii_uppercase().replace('-', "_")
@@ -86,7 +87,7 @@ impl Setting {
     }
 }
 
-/// Where a value came from.
+/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Source {
     Flag,
@@ -94,28 +95,30 @@ enum Source {
     File(PathBuf),
 }
 
-/// What was given: one value for each key.
+/// The values of the operator's own settings: one for each key.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Given {
+pub struct SettingValues {
     values: BTreeMap<String, (String, Source)>,
 }
 
-/// Its values may be secrets.
-impl fmt::Debug for Given {
+/// Values are left out of debug output: they may be secret.
+impl fmt::Debug for SettingValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.values.keys()).finish()
     }
 }
 
-impl Given {
-    /// The keys, in order, with their values. Keys of a file need not be those of settings: say which are not.
+impl SettingValues {
+    /// Returns the keys in order, with their values. A file may contain keys without a setting: the operator
+    /// should report them.
     pub fn values(&self) -> impl Iterator<Item = (&str, &str)> {
         self.values.iter().map(|(key, (value, _))| (key.as_str(), value.as_str()))
     }
 
-    /// Where a value was given, in words: `--page-size`, `PAGE_SIZE in the environment`, `page-size in settings.yaml`.
+    /// Returns the source of a value in words: `--page-size`, `PAGE_SIZE in the environment`, `page-size in
+    /// settings.yaml`.
     #[must_use]
-    pub fn whence(&self, key: &str) -> Option<String> {
+    pub fn source_of(&self, key: &str) -> Option<String> {
         let (_, source) = self.values.get(key)?;
         Some(match source {
             Source::Flag => format!("--{key}"),
@@ -126,7 +129,7 @@ impl Given {
         })
     }
 
-    /// Of what a command line was matched to.
+    /// Reads the values from a matched command line.
     pub(crate) fn read(settings: &[Setting], matches: &ArgMatches) -> Result<Self, String> {
         if settings.is_empty() {
             return Ok(Self::default());
@@ -140,7 +143,7 @@ impl Given {
             let Some(value) = matches.get_one::<String>(&setting.key) else { continue };
             let source = match matches.value_source(&setting.key) {
                 Some(ValueSource::CommandLine) => Source::Flag,
-                // An empty variable is how deployments leave one out.
+                // Deployments leave out a setting with an empty variable.
                 Some(ValueSource::EnvVariable) if !value.is_empty() => Source::Environment,
                 _ => continue,
             };
@@ -150,7 +153,7 @@ impl Given {
     }
 }
 
-/// The flags of settings; none, where there are none.
+/// Returns the flags of settings; none if there are no settings.
 pub(crate) fn args(settings: &[Setting]) -> Vec<Arg> {
     if settings.is_empty() {
         return Vec::new();
@@ -175,7 +178,8 @@ fn of_file(path: &Path) -> Result<BTreeMap<String, (String, Source)>, String> {
     Ok(pairs.into_iter().map(|(key, value)| (key, (value, Source::File(path.to_owned())))).collect())
 }
 
-/// The keys and values of a file: a map, or a list of `key`, `value` and `priority`, the highest of which counts.
+/// Reads the keys and values of a file: a map, or a list of `key`, `value` and `priority`, of which the
+/// highest priority counts.
 fn pairs(text: &str) -> Result<BTreeMap<String, String>, String> {
     let read: Value = serde_saphyr::from_str(text).map_err(|_| "it is no YAML".to_owned())?;
     let mut ranked: Vec<(i64, String, String)> = Vec::new();
@@ -203,7 +207,7 @@ fn pairs(text: &str) -> Result<BTreeMap<String, String>, String> {
         .collect())
 }
 
-/// As it would stand in a flag.
+/// Returns a value as it would be written in a flag.
 fn scalar(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -220,53 +224,53 @@ mod tests {
     fn settings() -> Vec<Setting> {
         vec![
             Setting::new("page-size", "NUMBER", "How many"),
-            Setting::switch("fast", "Whether to hurry"),
-            Setting::new("token", "TEXT", "Who is there").secret(),
+            Setting::switch("fast", "Use the fast algorithm"),
+            Setting::new("token", "TEXT", "Token of the client").secret(),
         ]
     }
 
-    fn given(words: &[&str]) -> Result<Given, String> {
+    fn read(words: &[&str]) -> Result<SettingValues, String> {
         let command = Command::new("census").args(args(&settings()));
         let matches = command.try_get_matches_from([&["census"], words].concat()).unwrap();
-        Given::read(&settings(), &matches)
+        SettingValues::read(&settings(), &matches)
     }
 
     #[test]
-    fn a_flag_counts_before_the_file_and_each_says_where_it_stands() {
+    fn a_flag_takes_precedence_over_the_file_and_each_value_has_a_source() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("settings.yaml");
         std::fs::write(&path, "page-size: 5\nFAST: true\ntoken: hunter2\n").unwrap();
         let file = format!("--config={}", path.display());
-        let given = given(&[&file, "--page-size", "7"]).unwrap();
-        let values: Vec<_> = given.values().collect();
+        let settings = read(&[&file, "--page-size", "7"]).unwrap();
+        let values: Vec<_> = settings.values().collect();
         assert_eq!(values, [("fast", "true"), ("page-size", "7"), ("token", "hunter2")]);
-        assert_eq!(given.whence("page-size").unwrap(), "--page-size");
-        assert_eq!(given.whence("fast").unwrap(), format!("fast in {}", path.display()));
-        assert_eq!(given.whence("none"), None);
-        assert!(!format!("{given:?}").contains("hunter2"));
+        assert_eq!(settings.source_of("page-size").unwrap(), "--page-size");
+        assert_eq!(settings.source_of("fast").unwrap(), format!("fast in {}", path.display()));
+        assert_eq!(settings.source_of("none"), None);
+        assert!(!format!("{settings:?}").contains("hunter2"));
     }
 
     #[test]
     fn a_switch_alone_means_true() {
-        let values = |words: &[&str]| given(words).unwrap().values().map(|(_, v)| v.to_owned()).collect();
+        let values = |words: &[&str]| read(words).unwrap().values().map(|(_, v)| v.to_owned()).collect();
         let (on, off): (Vec<String>, Vec<String>) = (values(&["--fast"]), values(&["--fast=false"]));
         assert_eq!((on, off), (vec!["true".to_owned()], vec!["false".to_owned()]));
     }
 
     #[test]
-    fn a_list_of_items_is_read_too_and_the_highest_priority_counts() {
+    fn the_highest_priority_counts_in_a_list_of_items() {
         let text = "- key: a\n  priority: 50\n  value: \"1\"\n- key: a\n  value: 2\n- key: b\n  value: c\n";
         let expected = [("a", "1"), ("b", "c")].map(|(key, value)| (key.to_owned(), value.to_owned()));
         assert_eq!(pairs(text), Ok(expected.into()));
         assert_eq!(pairs(""), Ok(BTreeMap::new()));
-        for (wrong, said) in [("a: [", "no YAML"), ("- value: 1", "no `key`"), ("just words", "neither")] {
-            assert!(pairs(wrong).unwrap_err().contains(said), "{wrong}");
+        for (wrong, message) in [("a: [", "no YAML"), ("- value: 1", "no `key`"), ("just words", "neither")] {
+            assert!(pairs(wrong).unwrap_err().contains(message), "{wrong}");
         }
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_named() {
-        let error = given(&["--config=/nowhere/settings.yaml"]).unwrap_err();
+    fn the_error_for_a_missing_file_names_it() {
+        let error = read(&["--config=/nowhere/settings.yaml"]).unwrap_err();
         assert!(error.contains("/nowhere/settings.yaml") && error.contains("--config"), "{error}");
     }
 }

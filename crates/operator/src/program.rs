@@ -7,18 +7,19 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use windlass_runtime::client::{Client, ClientOptions};
 use windlass_runtime::log;
 
 use crate::args::{self, Cli, Command, LogFormat};
 use crate::failure::Failure;
 use crate::manifests::{Install, Manifests};
 use crate::operator::Operator;
-use crate::own::Given;
+use crate::own::SettingValues;
 use crate::process::{AssembleError, Process};
 use crate::settings::Settings;
 
-/// Does what the command line says, and returns the exit code: 0 for success, 1 if it failed while it ran (or manifests are stale),
-/// 2 for a command line that makes no sense, 3 if it could not begin.
+/// Runs the command of the command line, and returns the exit code: 0 for success, 1 if it failed while it
+/// ran (or manifests are out of date), 2 for an invalid command line, 3 if it could not start.
 ///
 /// ```no_run
 /// use std::process::ExitCode;
@@ -36,27 +37,28 @@ pub fn main(operator: &Operator) -> ExitCode {
     main_from(operator, std::env::args_os())
 }
 
-/// Like [`main`], with these words for a command line: the first is the program's name.
+/// Like [`main`], with these arguments: the first is the program's name.
 pub fn main_from(operator: &Operator, words: impl IntoIterator<Item = OsString>) -> ExitCode {
     follow(operator, words, |args, _| run(operator, args))
 }
 
-/// Like [`main`], for an operator with [settings](Operator::settings) of its own: what runs is what `configure` makes of those that
-/// are given. Manifests and plans are those of the operator as it is without them.
+/// Like [`main`], for an operator with [settings](Operator::settings) of its own: `configure` builds the
+/// operator that runs from their values. Manifests and plans are those of the operator without settings.
 ///
-/// An error should name the setting, its value and the remedy; [`Given::whence`] says where it was set.
+/// An error should name the setting, its value and the remedy; [`SettingValues::source_of`] returns the
+/// source of the value.
 ///
 /// ```no_run
 /// use std::process::ExitCode;
-/// use windlass_operator::{Given, Operator, Setting};
+/// use windlass_operator::{SettingValues, Operator, Setting};
 ///
 /// fn operator(currency: &str) -> Operator {
-///     let settings = [Setting::new("currency", "CODE", "What prices are in; otherwise EUR")];
+///     let settings = [Setting::new("currency", "CODE", "Currency of all prices; default: EUR")];
 ///     Operator::new("shop-operator").about(format!("Sells in {currency}")).settings(settings)
 /// }
 ///
-/// fn configured(given: &Given) -> Result<Operator, String> {
-///     let currency = given.values().find(|(key, _)| *key == "currency").map_or("EUR", |(_, value)| value);
+/// fn configured(settings: &SettingValues) -> Result<Operator, String> {
+///     let currency = settings.values().find(|(key, _)| *key == "currency").map_or("EUR", |(_, value)| value);
 ///     Ok(operator(currency))
 /// }
 ///
@@ -66,10 +68,10 @@ pub fn main_from(operator: &Operator, words: impl IntoIterator<Item = OsString>)
 /// ```
 pub fn main_with<E: fmt::Display>(
     operator: &Operator,
-    configure: impl FnOnce(&Given) -> Result<Operator, E>,
+    configure: impl FnOnce(&SettingValues) -> Result<Operator, E>,
 ) -> ExitCode {
-    follow(operator, std::env::args_os(), |args, given| {
-        let configured = configure(&given).map_err(|error| Failure::Setting(error.to_string()))?;
+    follow(operator, std::env::args_os(), |args, values| {
+        let configured = configure(&values).map_err(|error| Failure::Setting(error.to_string()))?;
         run(&configured, args)
     })
 }
@@ -77,14 +79,15 @@ pub fn main_with<E: fmt::Display>(
 fn follow(
     operator: &Operator,
     words: impl IntoIterator<Item = OsString>,
-    run: impl FnOnce(&args::Run, Given) -> Result<(), Failure>,
+    run: impl FnOnce(&args::Run, SettingValues) -> Result<(), Failure>,
 ) -> ExitCode {
-    let (command, given) = Cli::read(operator, words);
+    let (command, values) = Cli::read(operator, words);
     let done = match command {
-        Command::Run(args) => given.map_err(Failure::Environment).and_then(|given| run(&args, given)),
+        Command::Run(args) => values.map_err(Failure::Environment).and_then(|values| run(&args, values)),
         Command::Manifests(args) => manifests(operator, &args),
         Command::Graph(args) => crate::graph::show(operator, &args),
         Command::Reference(args) => reference(operator, &args),
+        Command::Uninstall(args) => uninstall(operator, &args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -103,7 +106,7 @@ fn run(operator: &Operator, args: &args::Run) -> Result<(), Failure> {
         LogFormat::Json => log::Format::Json,
     };
     log::init_with(shape, &args.log_level).map_err(|error| Failure::Environment(error.to_string()))?;
-    // Two threads are plenty for what waits most of its time, and each costs memory.
+    // Two threads are enough for a process that waits most of the time, and each costs memory.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime =
         runtime.map_err(|error| Failure::Environment(format!("no threads can be started: {error}")))?;
@@ -114,7 +117,7 @@ fn run(operator: &Operator, args: &args::Run) -> Result<(), Failure> {
         let process = operator.assemble(config, &settings).map_err(|error| Failure::Environment(advise(&error)))?;
         let facts = facts(operator, &settings, &process, &cluster);
         let (client, watches) = (process.client().clone(), process.watches().to_vec());
-        // Before the first screen, which says how to stop it.
+        // Started before the first screen, which says how to stop it.
         let running = process.run();
         match format {
             LogFormat::Text => say(&first_screen(&facts)),
@@ -133,7 +136,7 @@ fn run(operator: &Operator, args: &args::Run) -> Result<(), Failure> {
     })
 }
 
-/// Where the cluster is, or what to do to find it.
+/// Finds the configuration of the cluster; the error says how to provide one.
 async fn config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, Failure> {
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
     let found = match (file, context) {
@@ -165,7 +168,7 @@ fn advise(error: &AssembleError) -> String {
     }
 }
 
-/// What the first screen says, line by line.
+/// Returns the lines of the first screen.
 fn facts(
     operator: &Operator,
     settings: &Settings,
@@ -189,6 +192,10 @@ fn facts(
     }
     if let Some(address) = process.admin().first() {
         facts.push(("health", format!("http://{address}/readyz?verbose")));
+    }
+    if let Some(address) = process.secure_metrics() {
+        facts.push(("metrics", format!("https://{address}/metrics")));
+    } else if let Some(address) = process.admin().first() {
         facts.push(("metrics", format!("http://{address}/metrics")));
     }
     if let Some(address) = process.webhooks() {
@@ -229,14 +236,14 @@ fn manifests(operator: &Operator, args: &args::Manifests) -> Result<(), Failure>
             Ok(())
         }
         (None, Some(directory)) => manifests.check(directory).map_err(|mut stale| {
-            // The same command line as the user's, but for one word.
+            // The same command line as the user's, except for one word.
             let words =
                 std::env::args().map(|word| if word == "--check" { "--out".to_owned() } else { word });
             stale.refresh = words.collect::<Vec<_>>().join(" ").replace("--check=", "--out=");
             Failure::Stale(stale.to_string())
         }),
         (None, None) => {
-            // Somebody who stopped reading has read enough.
+            // A closed standard output is no error: the reader has read enough.
             let _ = std::io::stdout().write_all(manifests.stream().as_bytes());
             Ok(())
         }
@@ -247,12 +254,27 @@ fn reference(operator: &Operator, args: &args::Reference) -> Result<(), Failure>
     let kinds: Vec<&str> = args.kinds.iter().map(String::as_str).collect();
     let page = crate::reference::reference(operator, &kinds);
     let page = page.map_err(|error| Failure::Setting(error.to_string()))?;
-    // Somebody who stopped reading has read enough.
+    // A closed standard output is no error: the reader has read enough.
     let _ = std::io::stdout().write_all(page.as_bytes());
     Ok(())
 }
 
-/// To standard error, where a closed terminal is no reason to fail.
+fn uninstall(operator: &Operator, args: &args::Uninstall) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime =
+        runtime.map_err(|error| Failure::Environment(format!("no threads can be started: {error}")))?;
+    runtime.block_on(async {
+        let config = config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
+        let user_agent = format!("{}/{}", operator.name, operator.version);
+        let client = Client::new(config, ClientOptions { user_agent, ..ClientOptions::default() });
+        let client = client.map_err(|error| Failure::Environment(error.to_string()))?;
+        // A closed standard output is no reason to stop half-way.
+        let print = |line: &str| drop(writeln!(std::io::stdout(), "{line}"));
+        crate::uninstall::uninstall(operator, args, &client, &print).await
+    })
+}
+
+/// Writes to standard error; a closed terminal is no reason to fail.
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -1,39 +1,45 @@
-//! How a process runs: everything that its command line can say, as data.
+//! Settings of a process: everything that its command line can set, as data.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// How a process of an operator runs.
+/// Settings of a process of an operator.
 ///
-/// The default serves nothing, elects nobody and looks at all namespaces: what a test starts from.
+/// The default serves nothing, elects no leader and watches all namespaces: the starting point for tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The namespaces that it looks at; none: all.
+    /// The watched namespaces; none means all.
     pub namespaces: BTreeSet<String>,
-    /// The namespace that it lives in, for its Lease and its certificates; `None`: that of the Pod.
+    /// The operator's own namespace, for its Lease and its certificates; `None`: the namespace of the Pod.
     pub own_namespace: Option<String>,
-    /// How many objects each controller reconciles at the same time.
+    /// The number of objects that each controller reconciles at the same time.
     pub workers: usize,
-    /// Where health, readiness and metrics are served: one server, at each of these.
+    /// The addresses at which health and readiness are served, in clear; metrics too, unless
+    /// [`secure_metrics`](Self::secure_metrics) is set.
     pub admin: BTreeSet<SocketAddr>,
-    /// The Lease by which one of several replicas is elected; `None`: it works at once.
+    /// The address at which metrics are served over TLS, to users with RBAC permission for `/metrics`. The
+    /// certificate is kept in a Secret of the operator's own namespace. `None`: see [`admin`](Self::admin).
+    pub secure_metrics: Option<SocketAddr>,
+    /// The Lease of the leader election; `None`: the process works at once.
     pub election: Option<Lease>,
-    /// Where webhooks are served, if the operator has any; `None`: they are not.
+    /// The address at which webhooks are served, if the operator has any; `None`: they are not served.
     pub webhooks: Option<SocketAddr>,
-    /// Names and addresses by which the API server calls the webhooks, beside that of their Service: for a process outside of
-    /// the cluster, whose configurations name a URL.
+    /// Names and addresses by which the API server calls the webhooks, in addition to that of their Service:
+    /// for a process outside of the cluster, with configurations that name a URL.
     pub webhook_names: BTreeSet<String>,
-    /// How long work in flight may take to finish at a stop.
+    /// The time for which webhooks go on answering after a stop was requested. Default: zero.
+    pub webhook_linger: Duration,
+    /// The time that work in flight may take to finish at a stop.
     pub grace: Duration,
 }
 
-/// Which Lease; what is `None` goes by the operator's name and namespace.
+/// The Lease of the leader election; fields that are `None` default to the operator's name and namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lease {
-    /// Its name.
+    /// The name of the Lease.
     pub name: Option<String>,
-    /// Its namespace.
+    /// The namespace of the Lease.
     pub namespace: Option<String>,
 }
 
@@ -42,18 +48,20 @@ impl Default for Settings {
         Self {
             namespaces: BTreeSet::new(),
             own_namespace: None,
-            workers: 2,
+            workers: 16,
             admin: BTreeSet::new(),
+            secure_metrics: None,
             election: None,
             webhooks: None,
             webhook_names: BTreeSet::new(),
+            webhook_linger: Duration::ZERO,
             grace: Duration::from_secs(30),
         }
     }
 }
 
 impl Settings {
-    /// The same, looking at these namespaces only.
+    /// Returns the same settings, restricted to these namespaces.
     #[must_use]
     pub fn in_namespaces(self, namespaces: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { namespaces: namespaces.into_iter().map(Into::into).collect(), ..self }

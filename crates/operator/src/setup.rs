@@ -1,4 +1,4 @@
-//! What a part of an operator is given, and what it says in return.
+//! The context in which a part of an operator is set up.
 
 use std::fmt;
 
@@ -10,21 +10,25 @@ use windlass_runtime::cache::{Cache, Selection};
 use windlass_runtime::client::Client;
 use windlass_runtime::controller::Controller;
 use windlass_runtime::events::{InvalidController, Publisher, Recorder, RecorderOptions};
-use windlass_runtime::manager::{DuplicateName, Manager, Part, Readiness, Stage};
+use windlass_runtime::leader::Fence;
+use windlass_runtime::manager::{DuplicateName, Manager, Readiness, Runnable, Stage};
 use windlass_runtime::metrics::Metrics;
 use windlass_runtime::webhook::{Converter, Defaulter, DuplicateHook, Validator, Webhooks};
 
 use crate::hooks::Hook;
 use crate::settings::Settings;
 
-/// Where a part of an operator adds what it is made of, and finds what it is made with.
+/// The context of a part of an operator: the part adds its controllers and webhooks here, and gets clients,
+/// caches and metrics from here.
 ///
-/// Rights are counted along: what is watched, and that events are recorded, is known; what is written is said with
-/// [`needs`](Self::needs).
+/// RBAC rules are collected as well: those for watches and events follow from the calls, those for writes are
+/// declared with [`needs`](Self::needs).
 pub struct Setup<'a> {
     name: &'static str,
     settings: &'a Settings,
     client: Client,
+    leader_client: Client,
+    fence: Fence,
     cache: Cache,
     recorder: Option<(Recorder, Publisher)>,
     access: Access,
@@ -43,11 +47,13 @@ impl fmt::Debug for Setup<'_> {
 }
 
 impl<'a> Setup<'a> {
-    pub(crate) fn new(name: &'static str, client: &Client, settings: &'a Settings) -> Self {
+    pub(crate) fn new(name: &'static str, client: &Client, fence: &Fence, settings: &'a Settings) -> Self {
         Self {
             name,
             settings,
             client: client.clone(),
+            leader_client: client.fenced(fence),
+            fence: fence.clone(),
             cache: Cache::new(client),
             recorder: None,
             access: Access::none(),
@@ -60,32 +66,45 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// The operator's name: good for a field manager, and for the owner of labels.
+    /// Returns the operator's name, for a field manager or a label value.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// What the process counts, for counts of your own.
+    /// Returns the metrics of the process, to register metrics of your own.
     pub fn metrics(&self) -> &Metrics {
         self.manager.metrics()
     }
 
-    /// Whether the process is ready, for checks of your own.
+    /// Returns the readiness of the process, to add checks of your own.
     pub fn readiness(&self) -> &Readiness {
         self.manager.readiness()
     }
 
-    /// For live reads and all writes.
+    /// Returns the client for live reads and all writes.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// For readers. They must be given to a controller or kept otherwise: a watch ends with its last reader.
+    /// Returns the client of controllers. Its writes are sent only while this process leads: a process that
+    /// was suspended and continues after another has become the leader writes nothing.
+    pub fn leader_client(&self) -> &Client {
+        &self.leader_client
+    }
+
+    /// Returns the same check for other work of a leader, such as a call to a database.
+    pub fn fence(&self) -> &Fence {
+        &self.fence
+    }
+
+    /// Returns the cache for readers. Pass them to a controller or keep them: a watch ends with its last
+    /// reader.
     pub fn cache(&self) -> &Cache {
         &self.cache
     }
 
-    /// The objects that this process is to look at: all, or those of the namespaces that its user named.
+    /// Returns the selection of objects that this process watches: all, or those of the configured
+    /// namespaces.
     pub fn scope(&self) -> Selection {
         let namespaces = &self.settings.namespaces;
         if namespaces.is_empty() {
@@ -95,17 +114,17 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// How it runs.
+    /// Returns the settings of the process.
     pub fn settings(&self) -> &Settings {
         self.settings
     }
 
-    /// How many workers the user wants for each controller.
+    /// Returns the number of workers that each controller is to have.
     pub fn workers(&self) -> usize {
         self.settings.workers
     }
 
-    /// Records events in the operator's name. All parts share one.
+    /// Returns the recorder of events in the operator's name. All parts share one.
     pub fn recorder(&mut self) -> Result<Recorder, InvalidController> {
         if let Some((recorder, _)) = &self.recorder {
             return Ok(recorder.clone());
@@ -116,7 +135,8 @@ impl<'a> Setup<'a> {
         Ok(recorder)
     }
 
-    /// Says what is written, and what is read without a watch. Least privilege is the sum of what all parts say.
+    /// Declares the kinds that are written, or read without a watch. The operator's RBAC rules are the sum of
+    /// what all parts declare.
     pub fn needs(&mut self, access: Access) {
         self.access = std::mem::take(&mut self.access).and(access);
     }
@@ -126,18 +146,18 @@ impl<'a> Setup<'a> {
         self.manager.controller(controller)
     }
 
-    /// Adds anything else that runs, from start to stop.
-    pub fn add(&mut self, stage: Stage, part: Part) -> Result<(), DuplicateName> {
-        self.manager.add(stage, part)
+    /// Adds a task that runs from start to stop.
+    pub fn add(&mut self, stage: Stage, runnable: Runnable) -> Result<(), DuplicateName> {
+        self.manager.add(stage, runnable)
     }
 
-    /// Adds a webhook that fills in what a user left out. What is returned can be changed.
+    /// Adds a webhook that fills in fields that a user left out. The returned hook can be changed.
     pub fn defaulter<D: Defaulter>(&mut self, defaulter: D) -> Result<&mut Hook, DuplicateHook> {
         self.webhooks = std::mem::take(&mut self.webhooks).defaulter(defaulter)?;
         Ok(self.declare(Hook::mutating::<D::Object>()))
     }
 
-    /// Adds a webhook that refuses what is wrong. What is returned can be changed.
+    /// Adds a webhook that refuses invalid objects. The returned hook can be changed.
     pub fn validator<V: Validator>(&mut self, validator: V) -> Result<&mut Hook, DuplicateHook> {
         self.webhooks = std::mem::take(&mut self.webhooks).validator(validator)?;
         Ok(self.declare(Hook::validating::<V::Object>()))
@@ -159,16 +179,17 @@ impl<'a> Setup<'a> {
         &mut self.hooks[last]
     }
 
-    /// Whether there is anything that the API server asks.
+    /// Returns whether the operator has a webhook or a converted kind.
     pub(crate) fn has_webhooks(&self) -> bool {
         !self.hooks.is_empty() || !self.converted.is_empty()
     }
 
-    /// What the parts added so far need: what they said, and what can be seen.
+    /// Returns the rights that the parts added so far need: the declared ones, and those that follow from
+    /// calls.
     pub(crate) fn access(&self) -> Access {
         let events = if self.recorder.is_some() { Access::none().events() } else { Access::none() };
         let watched = self.cache.watches().into_iter().map(|watch| {
-            // A watch of one object, by its name, is a right to that object only.
+            // A watch of one object by its name needs the right to that object only.
             let fields = watch.fields.to_string();
             let name = fields.strip_prefix("metadata.name=").filter(|name| !name.contains(','));
             let namespace =
@@ -185,11 +206,11 @@ impl<'a> Setup<'a> {
         watched.fold(self.access.clone().and(events), Access::with)
     }
 
-    /// The process's own parts: caches, and what writes events.
+    /// Adds the process's own tasks: caches, and the publisher of events.
     pub(crate) fn finish(mut self) -> Result<Manager, DuplicateName> {
         self.manager.cache(&self.cache)?;
         if let Some((_, publisher)) = self.recorder {
-            self.manager.add(Stage::Everywhere, publisher.into_part())?;
+            self.manager.add(Stage::Everywhere, publisher.into_runnable())?;
         }
         Ok(self.manager)
     }

@@ -5,7 +5,8 @@ use windlass_runtime::webhook::Target;
 use crate::hooks::{Hook, Sort};
 use crate::operator::Operator;
 
-/// Everything by which the API server finds an operator's webhooks. One place, because both sides must agree.
+/// The names by which the API server finds an operator's webhooks: in one place, because both sides must
+/// agree.
 pub(crate) struct WebhookNames {
     pub(crate) service: String,
     pub(crate) secret: String,
@@ -24,7 +25,7 @@ impl WebhookNames {
         }
     }
 
-    /// The configurations that need to know our authority.
+    /// Returns the configurations that need the CA certificate of the webhooks.
     pub(crate) fn targets(&self, hooks: &[Hook], converted: &[String]) -> Vec<Target> {
         let any = |sort| hooks.iter().any(|hook| hook.sort == sort);
         let mutating = any(Sort::Mutating).then(|| Target::mutating(&*self.configuration));

@@ -17,7 +17,7 @@ const FEWEST_WORDS: usize = 4;
 const HEADLESS: [&str; 11] =
     ["what", "who", "whom", "whose", "which", "whether", "where", "how", "its", "of", "by"];
 
-/// Parts of a schema that hold values of users, whose fields may have any name.
+/// Parts of a schema that hold values of users, with fields of any name.
 const VALUES: [&str; 3] = ["default", "enum", "example"];
 
 /// Error that lists all texts that break the rules, each with its place.

@@ -1,4 +1,4 @@
-//! A process, assembled without a cluster.
+//! A process that is assembled without a cluster.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use std::net::SocketAddr;
@@ -49,7 +49,7 @@ async fn health_and_metrics_are_served_at_every_address_until_the_stop() -> Resu
 }
 
 #[tokio::test]
-async fn a_taken_port_and_an_unknown_home_are_errors_before_anything_runs() -> Result<()> {
+async fn a_taken_port_and_an_unknown_operator_namespace_are_errors_before_anything_runs() -> Result<()> {
     let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
     let settings = Settings { admin: [taken.local_addr()?].into(), ..Settings::default() };
     let error = Operator::new("late").assemble(nowhere()?, &settings).unwrap_err();

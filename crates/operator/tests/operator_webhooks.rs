@@ -1,4 +1,4 @@
-//! An operator with webhooks: what its manifests say, and that the API server asks it.
+//! An operator with webhooks: the content of its manifests, and calls of the webhooks by the API server.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use anyhow::{Context as _, Result};
@@ -13,7 +13,7 @@ use windlass_operator::manifests::{Install, Manifests};
 use windlass_operator::{BoxError, Operator, Settings, Setup};
 use windlass_runtime::access::Access;
 use windlass_runtime::cache::{MetadataOnly, Selection};
-use windlass_runtime::controller::{Controller, Outcome};
+use windlass_runtime::controller::{Controller, Requeue};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::manager::Stop;
 use windlass_runtime::webhook::{Converter, Defaulter, Denial, Findings, Request, Validator};
@@ -65,7 +65,7 @@ fn serve(setup: &mut Setup<'_>) -> Result<(), BoxError> {
     let menu = setup.cache().reader::<MetadataOnly<ConfigMap>>(&menu);
     let controller = Controller::for_(&cups)
         .watches(&menu, |_| Vec::new())
-        .build(|_: ObjectKey| async { Ok(Outcome::Done) })?;
+        .build(|_: ObjectKey| async { Ok(Requeue::OnChange) })?;
     setup.needs(Access::none().finalizes::<Cup>());
     Ok(setup.controller(controller)?)
 }
@@ -96,7 +96,7 @@ fn rules(objects: &[Value], kind: &str) -> Vec<String> {
 }
 
 #[test]
-fn rights_are_granted_where_they_are_needed_and_by_name_where_there_is_one() -> Result<()> {
+fn rights_are_granted_in_the_namespace_and_for_the_names_that_need_them() -> Result<()> {
     let operator = operator();
     let manifests = Manifests::of(&operator, &Install::of(&operator).namespace("house"))?;
     let objects = file(&manifests, "rbac.yaml")?;
@@ -107,7 +107,7 @@ fn rights_are_granted_where_they_are_needed_and_by_name_where_there_is_one() -> 
             "cups [] get,list,watch,patch",
         ]
     );
-    // What lives in its own namespace is granted there alone.
+    // Rights to objects of its own namespace are granted there only.
     assert_eq!(
         rules(&objects, "Role"),
         [
@@ -148,7 +148,7 @@ fn manifests_are_the_same_every_time_and_stale_ones_are_named() -> Result<()> {
     assert_eq!(stale.files, [("crds.yaml".into(), "is missing"), ("rbac.yaml".into(), "is out of date")]);
     assert!(stale.to_string().contains("cups manifests --out"), "{stale}");
 
-    // Without webhooks there is no file for them, and one that is left is told of.
+    // Without webhooks there is no file for them, and a file that is left over is reported.
     let plain = Operator::new("plain");
     let plain = Manifests::of(&plain, &Install::of(&plain))?;
     plain.write(directory.path())?;
@@ -187,8 +187,8 @@ async fn a_part_that_cannot_be_set_up_is_an_error_before_anything_runs() -> Resu
     Ok(())
 }
 
-/// The whole way: manifests to the API server, which asks our webhooks, whose authority the operator itself has put there, under
-/// exactly the rights that the manifests grant.
+/// Applies the manifests to the API server, which calls our webhooks with the CA certificate that the
+/// operator has written into the configurations, under exactly the rights that the manifests grant.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_api_server_asks_the_webhooks_that_the_manifests_register() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
@@ -213,7 +213,8 @@ async fn the_api_server_asks_the_webhooks_that_the_manifests_register() -> Resul
 
     for mut object in file(&manifests, "webhooks.yaml")? {
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
-        // No Service leads out of this control plane: by its address, then, and otherwise unchanged.
+        // No Service leads out of this control plane: the address is used instead, and nothing else is
+        // changed.
         for hook in object.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
             let path = hook["clientConfig"]["service"]["path"].as_str().unwrap().to_owned();
             hook["clientConfig"] = json!({"url": format!("https://{address}{path}")});
@@ -234,7 +235,7 @@ async fn the_api_server_asks_the_webhooks_that_the_manifests_register() -> Resul
     }
 
     let cups = namespace.api::<Cup>();
-    // The API server learns of a configuration by a watch of its own.
+    // The API server learns of a configuration by its own watch.
     let mut number = 0;
     let filled = eventually("a cup to be filled by the webhook", || {
         number += 1;
@@ -272,6 +273,94 @@ async fn the_api_server_asks_the_webhooks_that_the_manifests_register() -> Resul
     }
     let forbidden = env.requests()?.since(mark)?.by_user(user.name()).code(403);
     assert!(forbidden.is_empty(), "a right is missing: {forbidden}");
+    Ok(())
+}
+
+/// A cup of another sort: its webhook fails closed, so it is nobody else's.
+#[derive(Clone, Debug, CustomResource, Deserialize, Serialize, JsonSchema)]
+#[kube(group = "operator.windlass.dev", version = "v1", kind = "Mug", namespaced)]
+struct MugSpec {
+    #[serde(default)]
+    content: String,
+}
+
+struct Strict;
+
+impl Validator for Strict {
+    type Object = Mug;
+
+    async fn validate(&self, _: &Request<Mug>, _: &mut Findings) -> Result<(), Denial> {
+        Ok(())
+    }
+}
+
+/// After the operator is gone, its webhook refuses every change of a spec; an object can still be labelled,
+/// released from a finalizer and deleted.
+#[tokio::test(flavor = "multi_thread")]
+async fn seam_h2_an_object_can_be_deleted_though_the_webhook_is_dead() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    env.install_crds(&[Mug::crd()]).await?;
+    let namespace = env.namespace("dead").await?;
+    let home = namespace.name();
+    let closed = Operator::new("mugs").version("1.2.3").crd::<Mug>().part(|setup: &mut Setup<'_>| {
+        setup.validator(Strict)?;
+        let mugs = setup.cache().reader::<MetadataOnly<Mug>>(&setup.scope());
+        Ok(setup
+            .controller(Controller::for_(&mugs).build(|_: ObjectKey| async { Ok(Requeue::OnChange) })?)?)
+    });
+    let mugs = namespace.api::<Mug>();
+    let mut held = Mug::new("held", MugSpec { content: "coffee".into() });
+    held.metadata.finalizers = Some(vec!["operator.windlass.dev/hold".into()]);
+    mugs.create(&PostParams::default(), &held).await?;
+    let manifests = Manifests::of(&closed, &Install::of(&closed).namespace(home))?;
+    for mut object in file(&manifests, "webhooks.yaml")? {
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        for hook in object.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
+            // No server listens at this address.
+            hook["clientConfig"] = json!({"url": "https://127.0.0.1:9/"});
+        }
+        api(&env, home, &object)
+            .patch(&name, &PatchParams::apply("user").force(), &Patch::Apply(&object))
+            .await?;
+    }
+    let merge = |patch: Value| {
+        let mugs = mugs.clone();
+        async move { mugs.patch("held", &PatchParams::default(), &Patch::Merge(patch)).await }
+    };
+    eventually("the dead webhook to be called", || async {
+        match merge(json!({"spec": {"content": "tea"}})).await {
+            Err(kube::Error::Api(status)) if status.message.contains("failed calling webhook") => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await?;
+    merge(json!({"metadata": {"labels": {"is": "labelled"}}})).await?;
+    mugs.delete("held", &DeleteParams::default()).await?;
+    merge(json!({"metadata": {"finalizers": null}})).await?;
+    assert!(mugs.get_opt("held").await?.is_none(), "it is gone");
+    for object in file(&manifests, "webhooks.yaml")? {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let _ = api(&env, home, &object).delete(name, &DeleteParams::default()).await?;
+    }
+    Ok(())
+}
+
+#[test]
+fn seam_h4_only_pods_whose_webhooks_answer_are_called_and_one_of_two_always_does() -> Result<()> {
+    let operator = operator();
+    let manifests = Manifests::of(&operator, &Install::of(&operator))?;
+    let service = &file(&manifests, "webhooks.yaml")?[0];
+    assert_eq!(service["spec"]["publishNotReadyAddresses"], Value::Null);
+    let workload = file(&manifests, "deployment.yaml")?;
+    let pod = &workload[0]["spec"]["template"]["spec"];
+    assert_eq!(pod["containers"][0]["readinessProbe"]["httpGet"]["path"], "/readyz/webhooks");
+    assert_eq!(
+        (&workload[0]["spec"]["replicas"], &workload[1]["kind"]),
+        (&json!(2), &json!("PodDisruptionBudget"))
+    );
+    assert_eq!(pod["topologySpreadConstraints"][0]["topologyKey"], "kubernetes.io/hostname");
+    let args = pod["containers"][0]["args"].as_array().unwrap();
+    assert!(args.contains(&json!("--webhook-linger=5")), "{args:?}");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Certificate authorities.
+//! Certificate authorities: recipes, creation, and signing.
 
 use std::time::Duration;
 
@@ -36,8 +36,8 @@ pub struct AuthorityRecipe {
 }
 
 impl AuthorityRecipe {
-    /// Authorities that live this long. The common name is `name` and eight hexadecimal digits of a digest of the key; a
-    /// common name has at most 64 characters.
+    /// Authorities that live this long. The common name is `name` and eight hexadecimal digits of a digest of
+    /// the key; a common name has at most 64 characters.
     pub fn new(name: impl Into<String>, lifetime: Duration) -> Self {
         Self { name: name.into(), lifetime, digits: 8 }
     }

@@ -77,8 +77,9 @@ impl Bundle {
         other.certificates().iter().all(|certificate| own.contains(certificate))
     }
 
-    /// Returns true if a verifier with this bundle trusts the certificate now: both the certificate and the authority that issued it
-    /// are valid. Signatures are not verified; this is for decisions about certificates of one's own.
+    /// Returns true if a verifier with this bundle trusts the certificate now: both the certificate and the
+    /// authority that issued it are valid. Signatures are not verified; this is for decisions about
+    /// certificates of one's own.
     pub fn trusts(&self, leaf: &Certificate, now: Timestamp) -> bool {
         let issued = |authority: &Certificate| leaf.is_issued_by(authority) && authority.is_valid_at(now);
         leaf.is_valid_at(now) && self.certificates().iter().any(issued)

@@ -1,7 +1,7 @@
-//! Private keys.
+//! Private keys: algorithms, generation, and reading of PEM.
 //!
-//! This crate writes PKCS#8. It also reads PKCS#1 for RSA and SEC1 for elliptic curves, which cert-manager writes unless it is told
-//! otherwise: an authority that others trust already is worth keeping.
+//! This crate writes PKCS#8. It also reads PKCS#1 for RSA and SEC1 for elliptic curves, which cert-manager
+//! writes unless it is told otherwise: an authority that others trust already is worth keeping.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -26,7 +26,7 @@ const OCTETS: u8 = 4;
 pub enum Algorithm {
     /// ECDSA on the curve P-256: understood everywhere.
     EcdsaP256,
-    /// Ed25519.
+    /// Ed25519 (RFC 8032).
     Ed25519,
 }
 

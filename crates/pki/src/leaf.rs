@@ -101,8 +101,8 @@ impl LeafRecipe {
         Ok(Pair::new(params.signed_by(key.signer(), &issuer)?.pem(), key.to_pem()))
     }
 
-    /// A certificate that is signed by its own key and is no authority: for software that wants a certificate around a key and
-    /// trusts the key itself.
+    /// A certificate that is signed by its own key and is no authority: for software that wants a certificate
+    /// around a key and trusts the key itself.
     pub fn self_signed(&self, key: PrivateKey, lifetime: Duration, now: Timestamp) -> Result<Pair, PkiError> {
         let mut params = self.params(before(now, BACKDATE), after(now, lifetime))?;
         params.is_ca = IsCa::ExplicitNoCa;

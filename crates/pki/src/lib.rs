@@ -22,13 +22,13 @@
 //!
 //! # What it promises
 //!
-//! - **Pure.** The time is an argument, and what is stored is an argument. Only keys and serial numbers are random. A
-//!   certificate's life of years is a unit test.
-//! - **A certificate that is not valid yet counts as absent**, like one that has ended. It is what a clock leaves behind that
-//!   jumped forward and came back. See [`Validity`].
-//! - **A rotation interrupts nobody.** Both kinds of [`rotation`] trust a new authority before it issues, and an old one until
-//!   no certificate of it is served. A property test moves the clock in both directions and ends the process between any two
-//!   writes.
+//! - **Pure.** The time is an argument, and what is stored is an argument. Only keys and serial numbers are
+//!   random. A certificate's life of years is a unit test.
+//! - **A certificate that is not valid yet counts as absent**, like one that has ended. It is what a clock
+//!   leaves behind that jumped forward and came back. See [`Validity`].
+//! - **A rotation interrupts nobody.** Both kinds of [`rotation`] trust a new authority before it issues, and
+//!   an old one until no certificate of it is served. A property test moves the clock in both directions and
+//!   ends the process between any two writes.
 //! - **No key is printed.** `Debug` of everything that holds one leaves it out, and no error names content.
 //!
 //! # What it does not do

@@ -10,7 +10,8 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// A pair as it is stored. Nothing is checked here; what cannot be read counts as absent where it is used.
+    /// A pair as it is stored. Nothing is checked here; what cannot be read counts as absent where it is
+    /// used.
     pub fn new(certificate: impl Into<String>, key: impl Into<String>) -> Self {
         Self { certificate: certificate.into(), key: key.into() }
     }

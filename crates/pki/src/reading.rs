@@ -17,10 +17,10 @@ use crate::time::{BACKDATE, after};
 /// The validity of a certificate at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validity {
-    /// The certificate is not valid yet. A clock that jumped forward and came back leaves such certificates behind; no verifier accepts
-    /// them, so they count as absent.
+    /// The certificate is not valid yet. A clock that jumped forward and came back leaves such certificates
+    /// behind; no verifier accepts them, so they count as absent.
     NotYet,
-    /// It is alive.
+    /// The certificate is valid at this time.
     Valid,
     /// The certificate has expired.
     Ended,
@@ -148,8 +148,8 @@ impl Certificate {
         self.names.contains(name)
     }
 
-    /// Returns true if this authority issued it: by the authority's name, and by its key where both certificates state one.
-    /// Others renew an authority under its old name.
+    /// Returns true if this authority issued it: by the authority's name, and by its key where both
+    /// certificates state one. Others renew an authority under its old name.
     pub fn is_issued_by(&self, authority: &Self) -> bool {
         let keys = self.issuer_key_id.as_ref().zip(authority.key_id.as_ref());
         self.issuer == authority.subject && keys.is_none_or(|(one, two)| one == two)

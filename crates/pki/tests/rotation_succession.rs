@@ -1,95 +1,77 @@
-//! Whatever the clock does and wherever the process ends, the parts of an installation trust each other.
+//! The components of an installation trust each other while a [`Succession`] of authorities is rotated,
+//! whatever the clock does and wherever the process ends.
 //!
-//! The model is that of TLS between the parts of a Harbor: an authority in one Secret, and for each part a Secret with its certificate and
-//! the bundle that it trusts. The process writes the authority and then the certificates one after the other, and ends between any
-//! two writes. Parts read their Secret when they like (their pods are replaced), at the latest after half of an overlap.
+//! The model is that of TLS between the components of a Harbor: an authority in one Secret, and for each
+//! component a Secret with its certificate and the bundle that it trusts. The process writes the authority
+//! and then the certificates one after the other, and ends between any two writes. Components read their
+//! Secret when they like (their pods are replaced), at the latest after half of an overlap.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
-mod story;
+mod model;
 
 use std::time::Duration;
 
 use jiff::Timestamp;
+use model::{Clock, Model, Pairs, World, event};
 use proptest::prelude::*;
-use story::{Clock, Event, Pairs, event};
 use windlass_pki::rotation::succession::{InUse, Leaf, Succession, overlap};
 use windlass_pki::{Algorithm, AuthorityRecipe, Certificate, LeafRecipe, PkiError, PrivateKey};
 
-const PARTS: usize = 3;
+const COMPONENTS: usize = 3;
 const DAY: Duration = Duration::from_hours(24);
 const LIFETIME: Duration = Duration::from_hours(24 * 365);
 
-/// The Secret that a pod of a part has read.
+/// The Secret that a pod of a component has read.
 #[derive(Clone, Debug, PartialEq)]
 struct Pod {
     leaf: Certificate,
     bundle: Vec<Certificate>,
 }
 
-#[derive(Clone, Debug)]
-struct World {
-    clock: Clock,
+#[derive(Clone, Debug, Default)]
+struct Components {
     authority: Option<Succession>,
-    /// The Secret of each part, and the moment at which its pods have read it.
-    leaves: [Option<(Leaf, u64)>; PARTS],
-    pods: [Option<Pod>; PARTS],
-    pairs: Pairs,
+    /// The Secret of each component, and the time at which its pods have read it.
+    leaves: [Option<(Leaf, u64)>; COMPONENTS],
+    pods: [Option<Pod>; COMPONENTS],
 }
 
-impl World {
-    fn new() -> Self {
-        Self {
-            clock: Clock::new(),
-            authority: None,
-            leaves: Default::default(),
-            pods: Default::default(),
-            pairs: Pairs::default(),
-        }
+impl Components {
+    fn written(&self, component: usize) -> Option<Pod> {
+        let (leaf, _) = self.leaves[component].as_ref()?;
+        let certificate = Certificate::from_pem(leaf.pair.certificate()).unwrap();
+        Some(Pod { leaf: certificate, bundle: leaf.bundle.certificates() })
     }
+}
 
-    fn trusting(&self) -> Vec<bool> {
+impl Model for Components {
+    const READERS: usize = COMPONENTS;
+
+    fn trusting(&self, clock: &Clock) -> Vec<bool> {
         let pods = || self.pods.iter();
         let pairs = pods().flat_map(|verifier| pods().map(move |server| (verifier, server)));
         let trusted = |(verifier, server): (&Option<Pod>, &Option<Pod>)| {
             let both = verifier.as_ref().zip(server.as_ref());
-            both.is_some_and(|(verifier, server)| self.clock.trusts(&verifier.bundle, &server.leaf))
+            both.is_some_and(|(verifier, server)| clock.trusts(&verifier.bundle, &server.leaf))
         };
         pairs.map(trusted).collect()
     }
 
-    fn written(&self, part: usize) -> Option<Pod> {
-        let (leaf, _) = self.leaves[part].as_ref()?;
-        let certificate = Certificate::from_pem(leaf.pair.certificate()).unwrap();
-        Some(Pod { leaf: certificate, bundle: leaf.bundle.certificates() })
+    fn read_by(&self, component: usize) -> Option<u64> {
+        self.leaves[component].as_ref().map(|(_, read_by)| *read_by)
     }
 
-    /// The pods of one part read; nobody may lose trust by that.
-    fn read(&mut self, part: usize) -> Result<(), TestCaseError> {
-        let before = self.trusting();
-        self.pods[part] = self.written(part);
-        let all = (0..PARTS).all(|part| self.written(part) == self.pods[part]);
-        let after = self.trusting();
-        self.pairs.read(&before, &after, all, &self.clock)
+    fn read(&mut self, component: usize) {
+        self.pods[component] = self.written(component);
     }
 
-    fn all_read(&mut self) -> Result<(), TestCaseError> {
-        (0..PARTS).try_for_each(|part| self.read(part))
+    fn have_all_read(&self) -> bool {
+        (0..COMPONENTS).all(|component| self.written(component) == self.pods[component])
     }
 
-    fn advance(&mut self, seconds: u64) -> Result<(), TestCaseError> {
-        self.clock.advance(seconds);
-        for part in 0..PARTS {
-            if self.leaves[part].as_ref().is_some_and(|(_, known_at)| *known_at <= self.clock.passed()) {
-                self.read(part)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Does what the process does, up to this number of writes. Returns when to look again if it came to the end.
-    fn run(&mut self, mut writes: usize) -> Option<Timestamp> {
-        let (now, trusting) = (self.clock.now(), self.trusting());
-        let known_at = self.clock.passed() + overlap(LIFETIME).as_secs() / 2;
+    fn run(&mut self, mut writes: usize, clock: &Clock, pairs: &mut Pairs) -> Option<Timestamp> {
+        let (now, trusting) = (clock.now(), self.trusting(clock));
+        let read_by = clock.passed() + overlap(LIFETIME).as_secs() / 2;
         let in_use: Vec<_> = self.leaves.iter().flatten().map(|(leaf, _)| InUse::of(leaf)).collect();
         let recipe = AuthorityRecipe::new("shop", LIFETIME);
         let (authority, mut due) = Succession::tend(self.authority.as_ref(), &in_use, &recipe, now).unwrap();
@@ -106,8 +88,8 @@ impl World {
             due = due.min(leaf_due);
             if present != Some(&leaf) {
                 writes = writes.checked_sub(1)?;
-                *stored = Some((leaf, known_at));
-                self.pairs.written(&trusting);
+                *stored = Some((leaf, read_by));
+                pairs.written(&trusting);
             }
         }
         Some(due)
@@ -115,31 +97,12 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(model::config())]
 
     #[test]
-    fn parts_trust_each_other_whatever_the_clock_does_and_wherever_the_process_ends(
-        events in prop::collection::vec(event(PARTS), 1..60),
+    fn components_trust_each_other_whatever_the_clock_does_and_wherever_the_process_ends(
+        events in prop::collection::vec(event(COMPONENTS), 1..60),
     ) {
-        let mut world = World::new();
-        for event in events {
-            match event {
-                Event::Advance(seconds) => world.advance(seconds)?,
-                // An overlap is measured by the clock: a jump may end it early, so everybody has read before one.
-                Event::Jump(seconds) => {
-                    world.all_read()?;
-                    world.clock.jump(seconds);
-                }
-                Event::Read(part) => world.read(part)?,
-                Event::Run(writes) => {
-                    if let Some(due) = world.run(writes) {
-                        prop_assert!(due > world.clock.now(), "it waits for the past, at {:?}", world.clock);
-                        let mut later = world.clone();
-                        later.all_read()?;
-                        prop_assert!(later.trusting().iter().all(|trusts| *trusts), "nobody would heal it, at {:?}", later.clock);
-                    }
-                }
-            }
-        }
+        World::<Components>::play(events)?;
     }
 }

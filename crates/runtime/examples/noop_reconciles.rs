@@ -1,4 +1,4 @@
-//! How many reconciles that do nothing one worker does in a second, from a channel through the queue to the metrics.
+//! Measures the no-op reconciles of one worker per second, from a channel through the queue to the metrics.
 //!
 //! `cargo run --release -p windlass-runtime --example noop_reconciles [keys] [log]`
 //!
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use tokio::sync::{Notify, mpsc};
-use windlass_runtime::controller::{Controller, Outcome};
+use windlass_runtime::controller::{Controller, Requeue};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::log;
 use windlass_runtime::manager::Stop;
@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         if count.fetch_add(1, Ordering::Relaxed) + 1 == keys {
             ring.notify_one();
         }
-        std::future::ready(Ok(Outcome::Done))
+        std::future::ready(Ok(Requeue::OnChange))
     })?;
     let (stopper, stop) = Stop::pair();
     let metrics = Metrics::new();

@@ -1,10 +1,12 @@
-//! Strings that many objects share, stored once.
+//! Interned strings: text that many objects share is stored once.
 //!
-//! Promises: two [`Str`] with the same text share one allocation for as long as either lives, comparing them is
-//! comparing pointers, and the last one to go frees the text. Namespaces, label keys and values, owner names and
-//! the like repeat thousands of times in a cluster; interning them is most of what makes a cached object small.
+//! Promises: two [`Str`] with the same text share one allocation for as long as either lives, comparing them
+//! is comparing pointers, and dropping the last one frees the text. Namespaces, label keys and values, owner
+//! names and the like repeat thousands of times in a cluster; interning them is most of what makes a cached
+//! object small.
 //!
-//! Does not: pay for strings that are unique (object names are plain `Arc<str>`), or keep anything for ever.
+//! Does not: intern strings that are unique (object names are plain `Arc<str>`), or keep anything
+//! permanently.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -36,10 +38,10 @@ static TABLE: LazyLock<Table> = LazyLock::new(Table::default);
 pub struct Str(Arc<Slot>);
 
 struct Slot {
-    /// How many `Str` point here. Kept beside `Arc`'s own count, because only a count that the
-    /// table can re-check under its lock tells without a race that nobody uses the text any more.
+    /// The number of `Str` that point here. Kept beside `Arc`'s own count, because only a count that the
+    /// table can re-check under its lock tells without a race that the text is unused.
     users: AtomicUsize,
-    /// The text's hash, so that it is computed once in a text's life.
+    /// The hash of the text, computed once.
     hash: u64,
     text: Box<str>,
 }
@@ -52,13 +54,13 @@ struct Table {
 
 impl Table {
     fn shard(&self, hash: u64) -> &Mutex<HashTable<Arc<Slot>>> {
-        // The table itself goes by the lowest and the highest bits: these are neither.
+        // The table itself uses the lowest and the highest bits: these are neither.
         &self.shards[(hash >> 32) as usize % SHARDS]
     }
 }
 
 impl Str {
-    /// The interned form of `text`.
+    /// Interns `text`.
     pub fn new(text: &str) -> Self {
         let hash = TABLE.hasher.hash_one(text);
         let mut shard = TABLE.shard(hash).lock();
@@ -90,7 +92,7 @@ impl Drop for Str {
             return;
         }
         let mut shard = TABLE.shard(self.0.hash).lock();
-        // Between the count and the lock, `new` may have handed the text out again.
+        // Between the count and the lock, `new` may have returned the text again.
         if self.0.users.load(Acquire) == 0 {
             // Another slot may already hold this text: remove only our own.
             if let Ok(found) = shard.find_entry(self.0.hash, |found| Arc::ptr_eq(found, &self.0)) {
@@ -100,7 +102,7 @@ impl Drop for Str {
     }
 }
 
-/// How many different texts are interned now.
+/// The number of different texts that are interned now.
 pub fn interned() -> usize {
     TABLE.shards.iter().map(|shard| shard.lock().len()).sum()
 }
@@ -147,7 +149,7 @@ impl PartialEq<&str> for Str {
 
 impl Hash for Str {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // As `str` does, so that a map keyed by `Str` can be asked with a `&str`.
+        // Hashes like `str`, so that a map keyed by `Str` can be looked up with a `&str`.
         self.as_str().hash(state);
     }
 }
@@ -216,7 +218,7 @@ impl<'de> Deserialize<'de> for Str {
             }
         }
 
-        // `visit_str` is handed the decoder's own buffer: an already known text allocates nothing.
+        // `visit_str` gets the decoder's own buffer: an already known text allocates nothing.
         deserializer.deserialize_str(Text)
     }
 }
@@ -225,7 +227,7 @@ impl<'de> Deserialize<'de> for Str {
 mod tests {
     use super::*;
 
-    /// Present in the table? (Other tests intern too, so counts are not comparable.)
+    /// Returns true if the text is in the table. (Other tests intern too, so counts are not comparable.)
     fn is_interned(text: &str) -> bool {
         let hash = TABLE.hasher.hash_one(text);
         TABLE.shard(hash).lock().find(hash, |slot| *slot.text == *text).is_some()
@@ -240,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_user_frees_the_text() {
+    fn dropping_the_last_str_frees_the_text() {
         let a = Str::new("intern-test-freed");
         let b = a.clone();
         drop(a);
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_keyed_by_str_is_asked_with_plain_text() {
+    fn a_map_keyed_by_str_can_be_looked_up_with_plain_text() {
         let map = std::collections::HashMap::from([(Str::new("k"), 1)]);
         assert_eq!(map.get("k"), Some(&1));
     }

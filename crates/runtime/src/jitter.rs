@@ -1,22 +1,22 @@
-//! A little chance, so that what failed together does not come back together. Not for secrets.
+//! Jitter: random delays, so that clients that failed together do not retry together. Not for secrets.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A number from 0 to 1, different each time and in each process.
+/// Returns a number from 0 to 1, different each time and in each process.
 pub(crate) fn chance() -> f64 {
     static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let hash = SEED.hash_one(COUNT.fetch_add(1, Ordering::Relaxed));
-    // 53 bits are what a double can hold.
+    // A double holds 53 bits.
     #[allow(clippy::cast_precision_loss)]
     let chance = (hash >> 11) as f64 / (1_u64 << 53) as f64;
     chance
 }
 
-/// A duration within the range.
+/// Returns a random duration within the range.
 pub(crate) fn between((least, most): (Duration, Duration)) -> Duration {
     least + most.saturating_sub(least).mul_f64(chance())
 }
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chances_differ_and_stay_within_bounds() {
+    fn jitter_values_differ_and_stay_within_bounds() {
         let chances: Vec<f64> = (0..100).map(|_| chance()).collect();
         assert!(chances.iter().all(|chance| (0.0..1.0).contains(chance)));
         assert!(chances.windows(2).any(|pair| (pair[0] - pair[1]).abs() > 0.001));

@@ -1,25 +1,26 @@
-//! From a tree of JSON to a type.
+//! Conversion of JSON values to types.
 //!
-//! By way of its text: a decoder is made for each type and for each thing that it can be decoded from, and those of Kubernetes' types
-//! are long. Objects come as text; like this, trees need no decoders of their own.
+//! The value is converted by way of its text: a decoder is compiled for each type and each input format, and
+//! the decoders of Kubernetes' types are long. Objects are decoded from text anyway; like this, values need
+//! no decoders of their own.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// A tree is not what a type wants.
+/// A JSON value does not fit a type.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unfit(String);
 
 impl From<serde_json::Error> for Unfit {
     fn from(error: serde_json::Error) -> Self {
-        let said = error.to_string();
-        // Where in a text that nobody has written helps nobody.
-        Self(said.rsplit_once(" at line ").map_or(&*said, |(what, _)| what).to_owned())
+        let message = error.to_string();
+        // The position refers to a text that nobody has written, so it is left out.
+        Self(message.rsplit_once(" at line ").map_or(&*message, |(what, _)| what).to_owned())
     }
 }
 
-/// The tree as a `T`.
+/// Converts a JSON value to a `T`.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;

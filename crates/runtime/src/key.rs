@@ -1,15 +1,15 @@
-//! Which object: its namespace and name.
+//! Object keys: namespace and name.
 //!
-//! Promises: cheap to clone, hash and order; prints as `namespace/name`, or `name` for a cluster-scoped object.
-//! Does not: say of which kind (queues and caches are of one kind), nor which incarnation (that is the uid).
+//! Promises: cheap to clone, hash and order; prints as `namespace/name`, or `name` for a cluster-scoped
+//! object. Does not: contain the kind (queues and caches are of one kind) or the uid.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::intern::Str;
 
-/// Namespace and name of an object. Ordered by namespace first, so that the objects of one
-/// namespace are neighbours.
+/// Namespace and name of an object. Ordered by namespace first, so that the objects of one namespace are
+/// adjacent.
 ///
 /// ```
 /// use windlass_runtime::key::ObjectKey;
@@ -26,27 +26,27 @@ pub struct ObjectKey {
 }
 
 impl ObjectKey {
-    /// The key of a namespaced object.
+    /// Creates the key of a namespaced object.
     pub fn namespaced(namespace: impl Into<Str>, name: impl Into<Arc<str>>) -> Self {
         Self { namespace: Some(namespace.into()), name: name.into() }
     }
 
-    /// The key of a cluster-scoped object.
+    /// Creates the key of a cluster-scoped object.
     pub fn cluster(name: impl Into<Arc<str>>) -> Self {
         Self { namespace: None, name: name.into() }
     }
 
-    /// The namespace, as it can be kept without another copy of the text.
+    /// The namespace, which can be cloned without copying the text.
     pub(crate) fn shared_namespace(&self) -> Option<&Str> {
         self.namespace.as_ref()
     }
 
-    /// A key from its parts, as an object's metadata has them.
+    /// Creates a key from an optional namespace and a name, as in an object's metadata.
     pub fn new(namespace: Option<Str>, name: impl Into<Arc<str>>) -> Self {
         Self { namespace, name: name.into() }
     }
 
-    /// The namespace, `None` for a cluster-scoped object.
+    /// The namespace; `None` for a cluster-scoped object.
     pub fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
     }

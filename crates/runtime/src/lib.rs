@@ -1,9 +1,10 @@
-//! What controller-runtime is to Go, for Rust: a shared cache, a client, queues, controllers and the manager that runs
-//! them, with leader election, webhooks, events, metrics and health around them.
+//! The runtime of an operator, comparable to Go's controller-runtime: a shared cache, a client, queues,
+//! controllers and the manager that runs them, with leader election, webhooks, events, metrics and health
+//! checks.
 //!
 //! # A first operator
 //!
-//! For every ConfigMap labelled `mirror=yes` it keeps a copy that follows its content. This is all of it:
+//! This operator keeps a copy of every ConfigMap labelled `mirror=yes`. It is complete:
 //!
 //! ```no_run
 //! use std::collections::BTreeMap;
@@ -11,7 +12,7 @@
 //! use k8s_openapi::api::core::v1::ConfigMap;
 //! use windlass_runtime::cache::{Cache, Full, Selection};
 //! use windlass_runtime::client::{Apply, Client, ClientOptions};
-//! use windlass_runtime::controller::{Controller, Outcome};
+//! use windlass_runtime::controller::{Controller, Requeue};
 //! use windlass_runtime::key::ObjectKey;
 //! use windlass_runtime::manager::Manager;
 //! use windlass_runtime::object::owner::Owner;
@@ -19,7 +20,7 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = Client::new(kube::Config::infer().await?, ClientOptions::default())?;
 //!
-//! // What is read is declared. Readers of one kind and selection share one watch.
+//! // Readers are declared. Readers of one kind and selection share one watch.
 //! let cache = Cache::new(&client);
 //! let originals = cache.reader::<Full<ConfigMap>>(&Selection::all().labels("mirror=yes")?);
 //! let copies = cache.reader::<Full<ConfigMap>>(&Selection::all().labels("mirror=copy")?);
@@ -31,9 +32,9 @@
 //!     let copy_key = ObjectKey::namespaced(key.namespace().unwrap_or_default(), format!("{}-copy", key.name()));
 //!     let copy = copies.get(&copy_key);
 //!     async move {
-//!         let Some(original) = original else { return Ok(Outcome::Done) };
+//!         let Some(original) = original else { return Ok(Requeue::OnChange) };
 //!         if copy.is_some_and(|copy| copy.data == original.data) {
-//!             return Ok(Outcome::Done); // converged: no request at all
+//!             return Ok(Requeue::OnChange); // converged: no request at all
 //!         }
 //!         // Owned, so that its changes wake us, and it goes with its original.
 //!         let owner = Owner::of::<ConfigMap>(&original)?.controller_reference(copy_key.namespace())?;
@@ -43,7 +44,7 @@
 //!             "data": original.data.clone().unwrap_or_else(BTreeMap::new),
 //!         });
 //!         client.objects::<ConfigMap>().apply(&copy_key, &desired, &Apply::by("mirror").force()).await?;
-//!         Ok(Outcome::Done)
+//!         Ok(Requeue::OnChange)
 //!     }
 //! })?;
 //!
@@ -55,14 +56,15 @@
 //! # }
 //! ```
 //!
-//! The [controller module](controller) says what it promises; [`access`] turns what is declared into RBAC rules.
+//! The [controller module](controller) lists the guarantees; [`access`] turns the declared access into RBAC
+//! rules.
 //!
-//! # What it costs
+//! # Cost
 //!
-//! Measured with `cargo run --release -p bench -- all` on two cores of a virtual machine, 2026-11-15, with the system's
-//! allocator; Pods are 10 KB of JSON, as a cluster has them:
+//! Measured with `cargo run --release -p bench -- all` on two cores of a virtual machine, 2026-11-15, with
+//! the system's allocator; a Pod has 10 KB of JSON, as in a typical cluster:
 //!
-//! | what | figure |
+//! | measured | figure |
 //! | --- | ---: |
 //! | resident memory per cached Pod, as a shape (name, labels, owner, node, phase, address, conditions) | 944 B |
 //! | the same, metadata only | 718 B |
@@ -73,27 +75,28 @@
 //! | reconciles that do nothing, one worker | 499,000 per second |
 //! | an idle operator with one controller and one watch | 8.6 MB |
 //!
-//! The same with mimalloc (`--features mimalloc`) takes 1,054 B per Pod in the shape and 19 MB idle, decodes about as fast into
-//! shapes and takes a fifth less time for whole objects: worth it only where those are cached.
+//! The same with mimalloc (`--features mimalloc`) takes 1,054 B per Pod in the shape and 19 MB idle, decodes
+//! about as fast into shapes and takes a fifth less time for whole objects: useful only where whole objects
+//! are cached.
 //!
-//! # The rooms
+//! # Modules
 //!
-//! | module | what it gives |
+//! | module | content |
 //! | --- | --- |
 //! | [`cache`] | one shared watch per kind, decoded into small shapes; reads, indexes, changes |
 //! | [`client`] | live reads and all writes, with deadlines, bounded retries and classed errors |
-//! | [`controller`], [`queue`] | from a change to a reconcile: keys, priorities, backoff, workers, deadlines |
-//! | [`events`] | what `kubectl describe` tells of an object's life |
-//! | [`leader`] | of many replicas, one works |
+//! | [`controller`], [`queue`] | reconciles of changed objects: keys, priorities, backoff, workers, deadlines |
+//! | [`events`] | Kubernetes events, as `kubectl describe` shows them |
+//! | [`leader`] | leader election by a Lease |
 //! | [`manager`] | one process: ordered start and stop, signals, readiness |
-//! | [`webhook`] | what the API server asks: defaults, validation, conversion; certificates of our own |
+//! | [`webhook`] | admission and conversion webhooks: defaults, validation, conversion; certificates |
 //! | [`admin`] | health, readiness and metrics over HTTP, guarded by the cluster's RBAC |
-//! | [`access`] | what is done to which kinds, as data, and the RBAC rules for exactly that |
-//! | [`serve`] | the port, the connections and their orderly end |
-//! | [`metrics`], [`log`] | what operators of operators look at |
+//! | [`access`] | declared access to kinds, and the RBAC rules generated from it |
+//! | [`serve`] | HTTP serving: port, connections, graceful stop |
+//! | [`metrics`], [`log`] | metrics and log output |
 //! | [`object`] | conditions, finalizers, owner references |
-//! | [`key`], [`meta`], [`resource`], [`intern`] | the vocabulary: which object, what it says of itself, which kind, cheap strings |
-//! | [`json`] | from a tree to a type, without more code for it |
+//! | [`key`], [`meta`], [`resource`], [`intern`] | object keys, metadata, kinds, interned strings |
+//! | [`json`] | conversion of JSON values to types |
 
 pub mod access;
 pub mod admin;
@@ -101,6 +104,7 @@ pub mod cache;
 pub mod client;
 pub mod controller;
 pub mod events;
+mod fence;
 pub mod intern;
 mod jitter;
 pub mod json;
@@ -112,9 +116,9 @@ pub mod meta;
 pub mod metrics;
 pub mod object;
 mod panics;
-mod part;
 pub mod queue;
 pub mod resource;
+mod runnable;
 mod selection;
 pub mod serve;
 mod stop;

@@ -1,10 +1,10 @@
-//! Logs for machines or for people.
+//! Log output for machines or for people.
 //!
-//! Every line that is written within a reconcile, by this crate or by anybody else, carries the controller's name, the object's
-//! key and the id of that reconcile, so that one `grep` tells the story of an object.
+//! Every line that is logged within a reconcile, by this crate or by any other, carries the controller's
+//! name, the object's key and the id of that reconcile, so that one `grep` finds all lines of an object.
 //!
-//! What is logged is decided by `RUST_LOG` in `tracing`'s notation (`info,windlass_runtime=debug`); by default `info`. A program
-//! with a flag for it says it by [`init_with`].
+//! `RUST_LOG` sets the filter in `tracing`'s notation (`info,windlass_runtime=debug`); the default is `info`.
+//! A program with a flag for it passes the filter to [`init_with`].
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -24,52 +24,52 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// How a line looks.
+/// The format of a log line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// One JSON object per line.
     #[default]
     Json,
-    /// For a person at a terminal.
+    /// Text for a person at a terminal.
     Pretty,
 }
 
 /// The log was set up before.
 #[derive(Debug, thiserror::Error)]
-#[error("the log was set up before, and cannot be set up twice")]
+#[error("the log is already set up")]
 pub struct AlreadySet;
 
 /// Writes the log of this process to standard error.
 ///
-/// For programs; a library leaves it to them.
+/// Intended for programs; libraries should not call it.
 pub fn init(format: Format) -> Result<(), AlreadySet> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     subscriber(format, filter, std::io::stderr, in_colour()).try_init().map_err(|_| AlreadySet)
 }
 
-/// Why a log cannot be set up.
+/// The reason why the log cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidLog {
-    /// What is to be logged cannot be understood.
+    /// The filter cannot be parsed.
     #[error(
-        "{given:?} does not say what to log: take error, warn, info, debug or trace, or `info,windlass_runtime=debug`"
+        "{filter:?} is not a log filter: use error, warn, info, debug or trace, or `info,windlass_runtime=debug`"
     )]
     Level {
-        /// As it was given.
-        given: String,
+        /// The filter as it was passed.
+        filter: String,
     },
-    /// It was set up before.
+    /// The log was set up before.
     #[error(transparent)]
     AlreadySet(#[from] AlreadySet),
 }
 
-/// Like [`init`], with what is logged said by the program, in the notation of `RUST_LOG`.
+/// Like [`init`], with a filter from the program in the notation of `RUST_LOG`.
 pub fn init_with(format: Format, level: &str) -> Result<(), InvalidLog> {
-    let filter = EnvFilter::try_new(level).map_err(|_| InvalidLog::Level { given: level.to_owned() })?;
+    let filter = EnvFilter::try_new(level).map_err(|_| InvalidLog::Level { filter: level.to_owned() })?;
     Ok(subscriber(format, filter, std::io::stderr, in_colour()).try_init().map_err(|_| AlreadySet)?)
 }
 
-/// Colour is for terminals: in a file, its codes are only in the way.
+/// Colours are for terminals: in a file their escape codes are noise.
 fn in_colour() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
 }
@@ -96,8 +96,9 @@ where
     tracing_subscriber::registry().with(filter).with(json).with(pretty)
 }
 
-/// One JSON object per line, with the fields of all spans beside those of the event: `object` is found in one place,
-/// however deep in a reconcile the line was written. The innermost says the last word on a name.
+/// Formats one JSON object per line, with the fields of all spans beside those of the event: `object` is
+/// always at the same place, however deep in a reconcile the line was logged. If a name repeats, the
+/// innermost value wins.
 struct Flat;
 
 impl<S, N> FormatEvent<S, N> for Flat
@@ -128,7 +129,7 @@ where
     }
 }
 
-/// What one looks for first comes first.
+/// Writes the most important fields first.
 fn line(
     event: &Event<'_>,
     message: Option<&Value>,
@@ -188,10 +189,10 @@ impl Visit for Fields {
     }
 }
 
-/// The fields of a span as the members of a JSON object.
+/// Formats the fields of a span as the members of a JSON object.
 ///
-/// Every reconcile has a span, and few ever log a line: so its fields are written in one go, without a tree of values in between, and
-/// read only when there is a line.
+/// Every reconcile has a span, and few spans log a line: so the fields are written directly, without a tree
+/// of values, and parsed only when there is a line.
 struct Members;
 
 impl<'writer> FormatFields<'writer> for Members {
@@ -221,7 +222,7 @@ impl<'writer> Member<'writer> {
 
     fn put(&mut self, field: &Field, value: impl FnOnce(&mut Writer<'writer>) -> fmt::Result) {
         let comma = if std::mem::take(&mut self.first) { "" } else { "," };
-        // The name of a field is a Rust identifier with dots: nothing in it needs an escape.
+        // The name of a field is a Rust identifier with dots: it needs no escapes.
         let written =
             write!(self.writer, "{comma}\"{}\":", field.name()).and_then(|()| value(&mut self.writer));
         self.done = self.done.and(written);
@@ -254,7 +255,7 @@ impl Visit for Member<'_> {
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        // JSON has no word for infinity.
+        // JSON has no infinity.
         if value.is_finite() {
             self.put(field, |writer| write!(writer, "{value}"));
         } else {
@@ -267,7 +268,7 @@ impl Visit for Member<'_> {
     }
 }
 
-/// Passes text on as the inside of a JSON string.
+/// Writes text as the content of a JSON string.
 struct Escaped<'a, 'writer>(&'a mut Writer<'writer>);
 
 impl Write for Escaped<'_, '_> {
@@ -275,7 +276,7 @@ impl Write for Escaped<'_, '_> {
         let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
         let mut rest = text;
         while let Some(at) = rest.bytes().position(special) {
-            // What is special is one byte of ASCII, so these are borders of characters.
+            // Special characters are single ASCII bytes, so these are character boundaries.
             let (plain, after) = rest.split_at(at);
             let (found, after) = after.split_at(1);
             self.0.write_str(plain)?;
@@ -330,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn every_json_line_within_a_reconcile_says_which_also_in_deeper_spans_and_when_little_is_logged() {
+    fn every_json_line_within_a_reconcile_names_it_in_deeper_spans_and_at_any_level() {
         for filter in ["info", "warn"] {
             let text = lines(Format::Json, filter);
             assert_eq!(text.lines().count(), 1, "{text}");
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_span_is_told_is_read_again_whatever_it_is() {
+    fn span_fields_of_any_type_are_written_and_read_back() {
         let buffer = Buffer::default();
         let writer = buffer.clone();
         let subscriber = subscriber(Format::Json, EnvFilter::new("info"), move || writer.clone(), false);
@@ -387,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pretty_line_within_a_reconcile_says_which() {
+    fn every_pretty_line_within_a_reconcile_names_it() {
         let text = lines(Format::Pretty, "info");
         assert!(text.contains("shop/web") && text.contains("scaled"), "{text}");
         assert!(!text.contains('\u{1b}'), "colour is for terminals: {text:?}");

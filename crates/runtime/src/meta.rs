@@ -1,10 +1,11 @@
-//! What an object says of itself, in the little room that a cache has.
+//! Object metadata in a compact form for caches.
 //!
-//! Promises: [`Meta`] decodes from the `metadata` of any object, skips what nobody asked for (`managedFields`
-//! above all) without allocating, and holds about 150 bytes plus the name where kube's `ObjectMeta` holds kilobytes.
+//! Promises: [`Meta`] decodes from the `metadata` of any object, skips fields that were not requested
+//! (`managedFields` above all) without allocating, and takes about 150 bytes plus the name where kube's
+//! `ObjectMeta` takes kilobytes.
 //!
-//! Does not: keep annotations or managers' entries unless a [`Keep`] asks for them; nor write itself back: what is
-//! applied is built by its author, never round-tripped from a cache.
+//! Does not: keep annotations or managers' entries unless a [`Keep`] requests them; nor serialize itself:
+//! what is applied is built by the caller, never round-tripped from a cache.
 
 mod decode;
 mod keep;
@@ -31,25 +32,25 @@ use crate::key::ObjectKey;
 pub struct Meta {
     /// Namespace and name.
     pub key: ObjectKey,
-    /// Which incarnation of that name.
+    /// The uid.
     pub uid: Uid,
-    /// Which version of that incarnation.
+    /// The resource version.
     pub resource_version: ResourceVersion,
-    /// Counts changes of the spec; 0 where the kind does not count.
+    /// The generation, which counts changes of the spec; 0 if the kind has none.
     pub generation: i64,
-    /// When it was created, in seconds since 1970; 0 where not given.
+    /// The creation time, in seconds since 1970; 0 if it is missing.
     pub created: i64,
-    /// Whether deletion was asked for (`deletionTimestamp` is set).
+    /// True if the object is marked for deletion (`deletionTimestamp` is set).
     pub deleting: bool,
     /// All labels.
     pub labels: Labels,
-    /// The annotations that [`Keep`] asked for.
+    /// The annotations requested by [`Keep`].
     pub annotations: Labels,
-    /// Who owns it.
+    /// The owner references.
     pub owners: Box<[OwnerRef]>,
-    /// Who must finish before it goes.
+    /// The finalizers.
     pub finalizers: Box<[Str]>,
-    /// The entries of the manager that [`Keep`] asked for: usually none or one.
+    /// The `managedFields` entries of the manager requested by [`Keep`]: usually none or one.
     pub managed: Box<[ManagedEntry]>,
 }
 
@@ -59,7 +60,7 @@ impl Meta {
         self.key.name()
     }
 
-    /// The namespace, `None` for a cluster-scoped object.
+    /// The namespace; `None` for a cluster-scoped object.
     pub fn namespace(&self) -> Option<&str> {
         self.key.namespace()
     }
@@ -69,7 +70,7 @@ impl Meta {
         self.owners.iter().find(|owner| owner.controller)
     }
 
-    /// About how many bytes this takes on the heap. Shared strings count as pointers.
+    /// Returns the approximate heap size in bytes. Shared strings count as pointers.
     pub fn heap_size(&self) -> usize {
         self.key.name().len()
             + 16
@@ -79,7 +80,7 @@ impl Meta {
             + self.managed.len() * size_of::<ManagedEntry>()
     }
 
-    /// From a full object's metadata, keeping no annotations and no managers' entries.
+    /// Converts a full object's metadata, without annotations and managers' entries.
     pub(crate) fn from_object_meta(meta: &ObjectMeta) -> Self {
         let key =
             ObjectKey::new(meta.namespace.as_ref().map(Str::from), meta.name.as_deref().unwrap_or_default());

@@ -1,8 +1,8 @@
-//! Panics that were caught.
+//! Messages of caught panics.
 
 use std::any::Any;
 
-/// The message of a panic.
+/// Returns the message of a panic.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     panic
         .downcast_ref::<&str>()

@@ -1,4 +1,4 @@
-//! Which kind: group, version, kind, plural name and scope, and the paths under which the API serves it.
+//! Kinds: group, version, kind, plural name and scope, and their API paths.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,21 +9,21 @@ use kube::core::{ClusterResourceScope, NamespaceResourceScope};
 /// A kind as the API serves it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ResourceType {
-    /// API group, empty for the core group.
+    /// The API group; empty for the core group.
     pub group: Cow<'static, str>,
-    /// Version within the group, `v1` say.
+    /// The version within the group, for example `v1`.
     pub version: Cow<'static, str>,
-    /// Kind, `Deployment` say.
+    /// The kind, for example `Deployment`.
     pub kind: Cow<'static, str>,
-    /// Plural name used in paths and RBAC rules, `deployments` say.
+    /// The plural name used in paths and RBAC rules, for example `deployments`.
     pub plural: Cow<'static, str>,
-    /// Whether objects live in namespaces.
+    /// True if objects live in namespaces.
     pub namespaced: bool,
 }
 
 /// The two scopes that a typed kind can have, as a constant.
 pub trait ScopeKind {
-    /// Whether objects of this scope live in namespaces.
+    /// True if objects of this scope live in namespaces.
     const NAMESPACED: bool;
 }
 
@@ -36,7 +36,7 @@ impl ScopeKind for ClusterResourceScope {
 }
 
 impl ResourceType {
-    /// The kind of a Rust type: one of k8s-openapi's, or one made with `#[derive(CustomResource)]`.
+    /// Returns the kind of a Rust type: one of k8s-openapi's, or one made with `#[derive(CustomResource)]`.
     ///
     /// ```
     /// use k8s_openapi::api::apps::v1::Deployment;
@@ -55,7 +55,7 @@ impl ResourceType {
         }
     }
 
-    /// `group/version`, or the version alone for the core group: what manifests call `apiVersion`.
+    /// Returns the `apiVersion` of manifests: `group/version`, or the version alone for the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_string()
@@ -64,7 +64,7 @@ impl ResourceType {
         }
     }
 
-    /// The path of the collection, in one namespace or across all of them.
+    /// Returns the path of the collection, in one namespace or across all of them.
     pub fn path(&self, namespace: Option<&str>) -> String {
         let root = if self.group.is_empty() { "api" } else { "apis" };
         let api_version = self.api_version();
@@ -76,7 +76,7 @@ impl ResourceType {
         }
     }
 
-    /// `plural.group`, as CRDs are named and as the API server writes kinds in its messages.
+    /// Returns `plural.group`, as CRDs are named and as the API server writes kinds in its messages.
     pub fn group_resource(&self) -> String {
         if self.group.is_empty() {
             self.plural.to_string()
@@ -86,7 +86,7 @@ impl ResourceType {
     }
 }
 
-/// `Deployment (apps/v1)`.
+/// Displays the kind as `Deployment (apps/v1)`.
 impl fmt::Display for ResourceType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.kind, self.api_version())
@@ -105,7 +105,7 @@ mod tests {
     use k8s_openapi::api::core::v1::{Node, Pod};
 
     #[test]
-    fn core_kinds_live_under_api_and_cluster_scoped_kinds_ignore_a_namespace() {
+    fn core_kinds_have_paths_under_api_and_cluster_scoped_kinds_ignore_a_namespace() {
         assert_eq!(ResourceType::of::<Pod>().path(None), "/api/v1/pods");
         assert_eq!(ResourceType::of::<Pod>().path(Some("a")), "/api/v1/namespaces/a/pods");
         assert_eq!(ResourceType::of::<Node>().path(Some("a")), "/api/v1/nodes");

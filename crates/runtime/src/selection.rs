@@ -1,7 +1,8 @@
-//! Selections: the objects of a kind that a reader or a list asks for. Public as part of [`cache`](crate::cache).
+//! Selections: the objects of a kind that a reader or a list requests. Public as part of
+//! [`cache`](crate::cache).
 //!
-//! Promises: what is selected here is what the server is asked to select, and write answers are judged by the same
-//! rules, so that an object enters and leaves a cache by its labels however the news of it came.
+//! Promises: the server evaluates the same selection, and write responses are judged by the same rules, so
+//! that an object enters and leaves a cache by its labels whether a watch or a write reported it.
 
 mod fields;
 mod labels;
@@ -14,7 +15,7 @@ pub use labels::LabelSelector;
 use crate::intern::Str;
 use crate::meta::Keep;
 
-/// Which objects of a kind a reader wants, and what of their metadata is kept.
+/// The objects of a kind that a reader requests, and the metadata that is kept.
 ///
 /// ```
 /// use windlass_runtime::cache::Selection;
@@ -32,13 +33,13 @@ pub struct Selection {
     pub(crate) keep: Keep,
 }
 
-/// A selector that cannot be read.
+/// A selector that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid selector {selector:?}: {reason}")]
 pub struct InvalidSelector {
-    /// The text as given.
+    /// The text of the selector.
     pub selector: String,
-    /// What is wrong with it.
+    /// The reason why it cannot be parsed.
     pub reason: String,
 }
 
@@ -49,38 +50,38 @@ impl InvalidSelector {
 }
 
 impl Selection {
-    /// Every object of the kind, in all namespaces.
+    /// Selects every object of the kind, in all namespaces.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// Only objects in these namespaces: one watch each. Ignored for cluster-scoped kinds.
+    /// Selects only objects in these namespaces, with one watch each. Ignored for cluster-scoped kinds.
     #[must_use]
     pub fn in_namespaces(mut self, namespaces: impl IntoIterator<Item = impl Into<Str>>) -> Self {
         self.namespaces = Some(namespaces.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Only objects in this namespace.
+    /// Selects only objects in this namespace.
     #[must_use]
     pub fn in_namespace(self, namespace: impl Into<Str>) -> Self {
         self.in_namespaces([namespace])
     }
 
-    /// Only objects whose labels match, in the notation of `kubectl -l`.
+    /// Selects only objects whose labels match, in the notation of `kubectl -l`.
     pub fn labels(mut self, selector: &str) -> Result<Self, InvalidSelector> {
         self.labels = selector.parse()?;
         Ok(self)
     }
 
-    /// Only objects whose fields match, in the notation of `kubectl --field-selector`. Which fields a kind can be
-    /// selected by is the server's choice; `metadata.name` and `metadata.namespace` always can.
+    /// Selects only objects whose fields match, in the notation of `kubectl --field-selector`. The server
+    /// decides which fields of a kind can be selected; `metadata.name` and `metadata.namespace` always can.
     pub fn fields(mut self, selector: &str) -> Result<Self, InvalidSelector> {
         self.fields = selector.parse()?;
         Ok(self)
     }
 
-    /// Keep more of the metadata than usual.
+    /// Keeps additional metadata.
     #[must_use]
     pub fn keep(mut self, keep: Keep) -> Self {
         self.keep = keep;
@@ -88,12 +89,12 @@ impl Selection {
     }
 }
 
-/// Whether an object belongs to a selection, as far as can be told here.
+/// The result of evaluating a selection locally.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Inside,
     Outside,
-    /// Only the server can tell; its watch will.
+    /// Only the server can evaluate it; its watch will deliver the result.
     Unknown,
 }
 
@@ -102,7 +103,7 @@ impl Verdict {
         if inside { Self::Inside } else { Self::Outside }
     }
 
-    /// Inside only if both are, outside if either is.
+    /// Combines two results: inside only if both are, outside if either is.
     pub(crate) fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Outside, _) | (_, Self::Outside) => Self::Outside,

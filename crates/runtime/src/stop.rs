@@ -1,17 +1,17 @@
-//! The request to stop. Public as part of [`manager`](crate::manager).
+//! The stop request. Public as part of [`manager`](crate::manager).
 
 use tokio::sync::watch;
 
-/// Hears of a request to stop. Clones hear of the same one.
+/// The receiver of a stop request. Clones receive the same one.
 #[derive(Clone, Debug)]
 pub struct Stop(watch::Receiver<bool>);
 
-/// Requests a stop. Dropping it does too: nobody is left who could.
+/// Requests a stop. Dropping it requests the stop too.
 #[derive(Debug)]
 pub struct Stopper(watch::Sender<bool>);
 
 impl Stop {
-    /// A pair of who requests a stop and who hears of it.
+    /// Creates a stopper and its receiver.
     pub fn pair() -> (Stopper, Self) {
         let (sender, receiver) = watch::channel(false);
         (Stopper(sender), Self(receiver))
@@ -19,18 +19,18 @@ impl Stop {
 
     /// Waits until a stop is requested. Cancel safe.
     pub async fn requested(&self) {
-        // An error means that the stopper is gone.
+        // An error means that the stopper was dropped.
         let _ = self.0.clone().wait_for(|requested| *requested).await;
     }
 
-    /// Whether a stop was requested.
+    /// Returns true if a stop was requested.
     pub fn is_requested(&self) -> bool {
         *self.0.borrow() || self.0.has_changed().is_err()
     }
 }
 
 impl Stopper {
-    /// Requests the stop. Once is enough.
+    /// Requests the stop. Further calls have no effect.
     pub fn request(&self) {
         self.0.send_replace(true);
     }
@@ -42,7 +42,7 @@ mod tests {
     use futures::FutureExt;
 
     #[test]
-    fn a_stop_is_heard_by_all_also_by_those_who_listen_later() {
+    fn a_stop_request_reaches_all_clones_including_later_ones() {
         let (stopper, stop) = Stop::pair();
         assert!(stop.requested().now_or_never().is_none() && !stop.is_requested());
         stopper.request();
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopper_that_is_gone_has_requested_it() {
+    fn a_dropped_stopper_requests_the_stop() {
         let (stopper, stop) = Stop::pair();
         drop(stopper);
         assert!(stop.requested().now_or_never().is_some() && stop.is_requested());

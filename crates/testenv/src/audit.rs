@@ -4,6 +4,8 @@
 //! A line is on disk before the client has its answer, so a test that awaited its
 //! calls may count at once. A watch is counted when it opens, once.
 
+mod decisions;
+
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::fs::File;
@@ -17,8 +19,9 @@ use crate::error::{Error, Result};
 
 /// A moment in the audit log.
 ///
-/// The effect of a request can be seen before its line is in the log: the line is written with the answer. A request that the
-/// server received before the mark therefore does not count as one since the mark, wherever its line is.
+/// The effect of a request can be seen before its line is in the log: the line is written with the answer. A
+/// request that the server received before the mark therefore does not count as one since the mark, wherever
+/// its line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark {
     /// The length of the log.
@@ -37,7 +40,7 @@ pub struct AuditLog {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Request {
-    /// Who sent it; for a service account `system:serviceaccount:<namespace>:<name>`.
+    /// The user that sent the request; for a service account `system:serviceaccount:<namespace>:<name>`.
     pub user: String,
     /// The program, by its own words.
     pub user_agent: String,
@@ -55,10 +58,12 @@ pub struct Request {
     pub code: u16,
     /// The path and query.
     pub uri: String,
+    /// The time at which the server received the request.
+    pub received: Option<Timestamp>,
 }
 
 impl Request {
-    /// Whether it changes the cluster (or tries to).
+    /// Returns true if the request changes the cluster, or tried to.
     pub fn is_write(&self) -> bool {
         !matches!(self.verb.as_str(), "get" | "list" | "watch" | "head" | "options")
     }
@@ -193,6 +198,7 @@ impl From<Entry> for Request {
             name: entry.object_ref.name,
             code: entry.response_status.code,
             uri: entry.request_uri,
+            received: entry.request_received_timestamp,
         }
     }
 }
@@ -203,60 +209,60 @@ impl From<Entry> for Request {
 pub struct Requests(Vec<Request>);
 
 impl Requests {
-    /// Those for which `keep` holds.
+    /// Keeps the requests for which `keep` returns true.
     #[must_use]
     pub fn filter(&self, keep: impl Fn(&Request) -> bool) -> Self {
         Self(self.0.iter().filter(|request| keep(request)).cloned().collect())
     }
 
-    /// Those of one user.
+    /// Keeps the requests of one user.
     #[must_use]
     pub fn by_user(&self, user: &str) -> Self {
         self.filter(|request| request.user == user)
     }
 
-    /// Those of programs whose user agent begins so.
+    /// Keeps the requests whose user agent begins with this text.
     #[must_use]
     pub fn by_agent(&self, prefix: &str) -> Self {
         self.filter(|request| request.user_agent.starts_with(prefix))
     }
 
-    /// Those about objects in one namespace.
+    /// Keeps the requests about objects in one namespace.
     #[must_use]
     pub fn in_namespace(&self, namespace: &str) -> Self {
         self.filter(|request| request.namespace == namespace)
     }
 
-    /// Those with this verb.
+    /// Keeps the requests with this verb.
     #[must_use]
     pub fn verb(&self, verb: &str) -> Self {
         self.filter(|request| request.verb == verb)
     }
 
-    /// Those about this kind, by its plural name.
+    /// Keeps the requests about this resource, by its plural name.
     #[must_use]
     pub fn resource(&self, resource: &str) -> Self {
         self.filter(|request| request.resource == resource)
     }
 
-    /// Those with this status code.
+    /// Keeps the requests with this status code.
     #[must_use]
     pub fn code(&self, code: u16) -> Self {
         self.filter(|request| request.code == code)
     }
 
-    /// Those that change the cluster, or tried to.
+    /// Keeps the requests that change the cluster, or tried to.
     #[must_use]
     pub fn writes(&self) -> Self {
         self.filter(Request::is_write)
     }
 
-    /// How many there are.
+    /// The number of requests.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no requests.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -365,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_groups_by_what_was_asked() {
+    fn the_table_groups_requests_by_verb_and_resource() {
         let (_file, log) =
             log(&[line("1", "ResponseComplete", "get", 200), line("2", "ResponseComplete", "get", 404)]);
         let table = log.since(at(0)).unwrap().to_string();

@@ -24,7 +24,7 @@ mod tests {
     use super::short;
 
     #[test]
-    fn parts_do_not_run_into_one_another() {
+    fn the_parts_of_a_digest_do_not_run_into_one_another() {
         let of = |parts: &[&str]| short(parts.iter().map(|part| part.as_bytes()), 8);
         assert_ne!(of(&["ab", "c"]), of(&["a", "bc"]));
         assert_eq!(of(&["ab"]).len(), 16);

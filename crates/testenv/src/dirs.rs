@@ -1,5 +1,5 @@
-//! Where things are kept: built binaries in the user's cache, running instances
-//! in a directory of the user's own for sockets and throw-away data.
+//! Directories: built binaries in the user's cache, running instances in a directory of the user's own for
+//! sockets and throw-away data.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// The length that a unix socket's path may have on Linux, less what we append.
 const LONGEST_RUN_DIR: usize = 60;
 
-/// Where built control planes are kept: `$XDG_CACHE_HOME/windlass/testenv`.
+/// The directory of built control planes: `$XDG_CACHE_HOME/windlass/testenv`.
 pub fn cache() -> Result<PathBuf> {
     cache_in(env::var_os("XDG_CACHE_HOME"), env::var_os("HOME"))
 }
@@ -25,11 +25,13 @@ fn cache_in(xdg: Option<OsString>, home: Option<OsString>) -> Result<PathBuf> {
         .ok_or(Error::NoCacheDirectory)
 }
 
-/// Where running instances have their socket and data: one directory per user,
-/// readable by nobody else.
+/// The directory of running instances, with their sockets and data: one per user, readable by nobody else.
 pub fn run() -> Result<PathBuf> {
     let dir =
         run_in(env::var_os("WINDLASS_RUN_DIR"), env::var_os("XDG_RUNTIME_DIR"), &env::temp_dir(), user());
+    if dir.as_os_str().len() > LONGEST_RUN_DIR {
+        return Err(Error::LongRunDirectory { path: dir, longest: LONGEST_RUN_DIR });
+    }
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(Error::file(&dir))?;
     Ok(dir)
 }
@@ -56,7 +58,7 @@ pub fn lock_file(path: &Path) -> Result<File> {
 
 /// The user's number; the owner of our own `/proc` entry, since asking the system
 /// directly takes unsafe code.
-fn user() -> u32 {
+pub(crate) fn user() -> u32 {
     fs::metadata("/proc/self").map_or(0, |meta| meta.uid())
 }
 

@@ -1,5 +1,4 @@
-//! What a test asks for: the shared control plane, one of its own, or whatever
-//! cluster its user named.
+//! The environment of a test: the shared control plane, a private one, or the cluster that the user named.
 
 use std::env;
 use std::fs::File;
@@ -20,6 +19,7 @@ use crate::crds;
 use crate::error::{Error, Result};
 use crate::progress::Reporter;
 use crate::proxy::{FaultProxy, ProxyOptions};
+use crate::relay::Relay;
 use crate::slots;
 
 /// A control plane to test against.
@@ -36,15 +36,15 @@ pub struct TestEnv {
 struct Inner {
     config: kube::Config,
     client: Client,
-    place: Place,
+    cluster: Cluster,
 }
 
-/// Where the control plane is.
-enum Place {
-    /// On this machine, ours.
+/// The cluster that a [`TestEnv`] talks to.
+enum Cluster {
+    /// A control plane of this machine, started by this crate.
     Local { plane: Arc<ControlPlane>, private: bool },
-    /// Somewhere else, somebody else's.
-    Elsewhere { context: String },
+    /// A cluster that `WINDLASS_TEST_CONTEXT` names.
+    External { context: String },
 }
 
 impl TestEnv {
@@ -80,9 +80,9 @@ impl TestEnv {
         }
     }
 
-    /// A control plane of one's own, for tests that stop a component, or change
-    /// what others see. At most [`PRIVATE_AT_A_TIME`](crate::control_plane::PRIVATE_AT_A_TIME) run on a machine
-    /// at the same time: a further caller waits.
+    /// A control plane of one's own, for tests that stop a component, or change what others see. At most
+    /// [`PRIVATE_AT_A_TIME`](crate::control_plane::PRIVATE_AT_A_TIME) run on a machine at the same time: a
+    /// further caller waits.
     pub async fn private(options: Options) -> Result<PrivateEnv> {
         let slot = slots::take(slots::limit()?).await?;
         let env = Self::local(move |_| options, true).await?;
@@ -98,8 +98,8 @@ impl TestEnv {
         .await?;
         let kubeconfig = Kubeconfig::read_from(&joined.facts().kubeconfig)
             .map_err(|error| Error::Start(format!("its kubeconfig cannot be read: {error}")))?;
-        let place = Place::Local { plane: Arc::new(joined), private };
-        Self::connect(kubeconfig, None, place).await
+        let cluster = Cluster::Local { plane: Arc::new(joined), private };
+        Self::connect(kubeconfig, None, cluster).await
     }
 
     async fn elsewhere(context: String) -> Result<Self> {
@@ -108,10 +108,10 @@ impl TestEnv {
         crate::progress::say(&format!(
             "using the cluster of context {context:?}, which WINDLASS_TEST_CONTEXT names"
         ));
-        Self::connect(kubeconfig, Some(context.clone()), Place::Elsewhere { context }).await
+        Self::connect(kubeconfig, Some(context.clone()), Cluster::External { context }).await
     }
 
-    async fn connect(kubeconfig: Kubeconfig, context: Option<String>, place: Place) -> Result<Self> {
+    async fn connect(kubeconfig: Kubeconfig, context: Option<String>, cluster: Cluster) -> Result<Self> {
         let options = KubeConfigOptions { context: context.clone(), ..KubeConfigOptions::default() };
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
         let mut config = config.map_err(|error| Error::Context {
@@ -120,7 +120,7 @@ impl TestEnv {
         })?;
         config.headers.push((USER_AGENT, HeaderValue::from_static("windlass-testenv")));
         let client = Client::try_from(config.clone()).map_err(Error::api("making a client"))?;
-        Ok(Self { inner: Arc::new(Inner { config, client, place }) })
+        Ok(Self { inner: Arc::new(Inner { config, client, cluster }) })
     }
 
     /// A client with all rights.
@@ -145,7 +145,7 @@ impl TestEnv {
     /// own others, which takes up to half a minute after the first installation; on a private
     /// one ask for that with [`until_owners_are_known`](Self::until_owners_are_known).
     pub async fn install_crds(&self, definitions: &[CustomResourceDefinition]) -> Result<()> {
-        let shared = matches!(self.inner.place, Place::Local { private: false, .. });
+        let shared = matches!(self.inner.cluster, Cluster::Local { private: false, .. });
         crds::install(&self.client(), definitions, !shared).await?;
         if shared {
             self.until_owners_are_known(definitions).await;
@@ -156,7 +156,7 @@ impl TestEnv {
     /// Waits until the API server lets a user with just the right to update the
     /// finalizers of these kinds create children that block their deletion.
     ///
-    /// Its admission learns of a new kind up to half a minute after everybody else,
+    /// The server's admission learns of a new kind up to half a minute after everybody else,
     /// and forbids that (403) until then. What it forbids after this is a right that is missing.
     pub async fn until_owners_are_known(&self, definitions: &[CustomResourceDefinition]) {
         crds::until_they_can_own(&self.client(), definitions).await;
@@ -185,12 +185,23 @@ impl TestEnv {
         Ok(FaultProxy::start(options).await?)
     }
 
-    /// What and where the control plane is; [`Error::NotRun`] if it is somebody
-    /// else's, which has no `needs`.
+    /// A relay in front of the API server that freezes, delays and resets connections on demand, whatever
+    /// they carry: HTTP/2 passes as in production. Clients by token pass through it, see
+    /// [`TestUser::config_through`](crate::TestUser::config_through), and so do clients with certificates.
+    pub async fn relay(&self) -> Result<Relay> {
+        let server = &self.facts("a relay")?.server;
+        let address = server.strip_prefix("https://").and_then(|address| address.parse().ok());
+        let upstream =
+            address.ok_or_else(|| Error::Start(format!("its address {server} is no IP and port")))?;
+        Relay::start(upstream).await.map_err(Error::file("the relay's socket on 127.0.0.1"))
+    }
+
+    /// Facts about the control plane (address, files), or [`Error::NotRun`] on a foreign cluster, which lacks
+    /// what `needs` describes.
     pub fn facts(&self, needs: &str) -> Result<&Facts> {
-        match &self.inner.place {
-            Place::Local { plane, .. } => Ok(plane.facts()),
-            Place::Elsewhere { context } => Err(Error::NotRun {
+        match &self.inner.cluster {
+            Cluster::Local { plane, .. } => Ok(plane.facts()),
+            Cluster::External { context } => Err(Error::NotRun {
                 needs: needs.to_owned(),
                 has: format!("WINDLASS_TEST_CONTEXT={context} names a cluster without it"),
             }),
@@ -199,9 +210,9 @@ impl TestEnv {
 
     /// The line to the supervisor, where there is one.
     pub(crate) fn plane(&self) -> Option<&Arc<ControlPlane>> {
-        match &self.inner.place {
-            Place::Local { plane, .. } => Some(plane),
-            Place::Elsewhere { .. } => None,
+        match &self.inner.cluster {
+            Cluster::Local { plane, .. } => Some(plane),
+            Cluster::External { .. } => None,
         }
     }
 }
@@ -262,7 +273,7 @@ impl PrivateEnv {
     }
 }
 
-/// Which cluster the user named, if any.
+/// The context that `WINDLASS_TEST_CONTEXT` names, if it is set.
 fn named_cluster() -> Result<Option<String>> {
     let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
     decide_cluster(set("WINDLASS_TEST_CONTEXT"), set("USE_EXISTING_CLUSTER").as_deref())

@@ -1,4 +1,4 @@
-//! What can go wrong, each with what to do about it.
+//! Errors of this crate, each with its remedy.
 
 use std::path::PathBuf;
 
@@ -54,7 +54,7 @@ pub enum Error {
         path.display()
     )]
     DiskFull {
-        /// Where the space ran out.
+        /// The directory whose file system is full.
         path: PathBuf,
     },
 
@@ -89,16 +89,16 @@ pub enum Error {
     Context {
         /// The name that was given.
         context: String,
-        /// What is wrong with it.
+        /// The reason why the context cannot be used.
         reason: String,
     },
 
     /// The test needs something that this environment does not have.
     #[error("not run: it needs {needs}, and {has}")]
     NotRun {
-        /// What the test needs.
+        /// The feature that the test needs.
         needs: String,
-        /// What there is instead.
+        /// The reason why it is not available.
         has: String,
     },
 
@@ -115,29 +115,55 @@ pub enum Error {
     /// A condition did not come true in time.
     #[error("timed out after {seconds} s waiting for {what}; last seen: {last}")]
     TimedOut {
-        /// What was waited for.
+        /// The condition that was waited for.
         what: String,
-        /// How long.
+        /// The time that was waited.
         seconds: u64,
         /// The state at the last look.
         last: String,
     },
 
+    /// The path of the run directory is too long for the sockets in it.
+    #[error(
+        "the run directory {} is too long: it has sockets, whose paths are limited, and may have {longest} \
+         characters; choose a shorter one with WINDLASS_RUN_DIR",
+        path.display()
+    )]
+    LongRunDirectory {
+        /// The path of the directory.
+        path: PathBuf,
+        /// The number of characters that it may have.
+        longest: usize,
+    },
+
+    /// The directory of an instance is not one that we have created.
+    #[error(
+        "{} is not used for a control plane, which would delete everything in it: {reason}; remove it, or choose \
+         another run directory with WINDLASS_RUN_DIR",
+        path.display()
+    )]
+    ForeignDirectory {
+        /// The path of the directory.
+        path: PathBuf,
+        /// The reason why it is not ours.
+        reason: String,
+    },
+
     /// A file or directory could not be used.
     #[error("{}: {source}", path.display())]
     File {
-        /// The path.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 
     /// The Kubernetes API refused a call that sets up a test.
     #[error("{action}: {message}")]
     Api {
-        /// What was tried.
+        /// The operation that was tried.
         action: String,
-        /// What the API server answered.
+        /// The answer of the API server.
         message: String,
     },
 
@@ -184,7 +210,7 @@ impl Error {
         }
     }
 
-    /// Whether the test should be reported as not run, rather than as failed.
+    /// Returns true if the test should be reported as not run, rather than as failed.
     pub fn is_not_run(&self) -> bool {
         matches!(self, Self::NotRun { .. })
     }

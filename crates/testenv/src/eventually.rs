@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// How long [`eventually`] waits. Long, because a busy machine is no failure: the
-/// time is only ever spent when something is wrong.
+/// The timeout of [`eventually`]. It is long, because a busy machine is no failure: the time is only ever
+/// spent when something is wrong.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// How often it looks.
+/// The interval between two evaluations.
 const GLANCE: Duration = Duration::from_millis(25);
 
 /// Waits until `check` gives `Ok`, and returns what it gave. `Err` says what is

@@ -53,11 +53,14 @@ pub mod dirs;
 mod env;
 mod error;
 mod eventually;
+mod heartbeat;
+pub mod mutation;
 mod namespace;
 pub mod pods;
 mod port;
 mod progress;
 pub mod proxy;
+pub mod relay;
 mod slots;
 pub mod torture;
 mod user;
@@ -72,6 +75,7 @@ pub use namespace::TestNamespace;
 pub use pods::Story;
 pub use port::HeldPort;
 pub use progress::{Progress, Reporter};
+pub use relay::Relay;
 pub use user::{Rules, TestUser, rule};
 pub use world::World;
 
@@ -105,7 +109,8 @@ macro_rules! or_not_run {
     };
 }
 
-/// Whether a test that cannot run is a failure: where `WINDLASS_TESTS_MUST_RUN` is set, as it should be where nobody reads what tests say.
+/// Returns true if a test that cannot run counts as a failure: `WINDLASS_TESTS_MUST_RUN` is set, as it should
+/// be in CI, where nobody reads the output of tests that pass.
 pub fn must_run() -> bool {
     std::env::var_os("WINDLASS_TESTS_MUST_RUN").is_some_and(|value| !value.is_empty())
 }

@@ -58,7 +58,7 @@ impl TestNamespace {
         Ok(Self { env, name })
     }
 
-    /// Its name.
+    /// The name of the namespace.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -227,8 +227,8 @@ impl Drop for TestNamespace {
     }
 }
 
-/// On a cluster without a supervisor the deletion is ours to send. The test's own
-/// runtime is about to end, so it has a thread and a runtime of its own.
+/// Deletes the namespace on a cluster without a supervisor. The test's own runtime is about to end, so this
+/// uses a thread and a runtime of its own.
 fn delete_elsewhere(config: kube::Config, path: String) {
     let sender = std::thread::spawn(move || {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {

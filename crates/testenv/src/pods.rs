@@ -1,5 +1,5 @@
-//! What KWOK's pods do. Nothing runs; an annotation on the pod or its template
-//! tells the story that the pod's status then shows.
+//! The behaviour of KWOK's pods. Nothing runs; an annotation on the pod or its template chooses the sequence
+//! of statuses that the pod goes through.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub const MESSAGE: &str = "testenv.windlass.dev/message";
 /// The annotation on a PersistentVolumeClaim that keeps it unbound: `pending`.
 pub const VOLUME: &str = "testenv.windlass.dev/volume";
 
-/// What becomes of a pod.
+/// The sequence of statuses that a pod goes through.
 ///
 /// ```
 /// use windlass_testenv::Story;
@@ -37,9 +37,9 @@ pub enum Story {
     ReadyAfter(Duration),
     /// `CrashLoopBackOff`, with these last words.
     CrashLoop(String),
-    /// `ImagePullBackOff`.
+    /// The pod waits with the reason `ImagePullBackOff`.
     ImagePullError,
-    /// Not Ready for reason `NodeLost`; its deletion does not complete.
+    /// The pod is not Ready, for the reason `NodeLost`, and its deletion does not complete.
     NodeLost,
     /// Runs, then fails with these last words: for Jobs.
     Fail(String),

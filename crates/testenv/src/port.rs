@@ -6,10 +6,10 @@ use tokio::net::TcpSocket;
 
 /// A port of the loopback address that is ours until this is dropped.
 ///
-/// Looking for a free port and letting go of it is a race: until the process that we start listens, any connection that is
-/// opened on this machine may be given that port. A socket that is bound but does not listen keeps the port from being given away,
-/// and since both sockets allow the address to be used again (most servers ask for that), it does not keep the other process from
-/// listening there.
+/// Looking for a free port and letting go of it is a race: until the process that we start listens, any
+/// connection that is opened on this machine may be given that port. A socket that is bound but does not
+/// listen keeps the port from being given away, and since both sockets allow the address to be used again
+/// (most servers ask for that), it does not keep the other process from listening there.
 ///
 /// ```
 /// use windlass_testenv::HeldPort;
@@ -34,7 +34,7 @@ impl HeldPort {
         Ok(Self { address: socket.local_addr()?, _socket: socket })
     }
 
-    /// Where to listen.
+    /// The address to listen on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

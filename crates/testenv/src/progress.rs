@@ -1,4 +1,4 @@
-//! How long work tells where it is.
+//! Progress messages of long work.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use std::time::Duration;
 /// One step of long work, for whoever wants to show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// Something happened or begins; shown as a line.
+    /// A message; shown as a line.
     Line(String),
     /// The build goes on: packages compiled so far, of how many.
     Building {
-        /// Packages compiled.
+        /// The number of compiled packages.
         done: u64,
         /// Packages to compile.
         total: u64,
@@ -23,7 +23,7 @@ pub enum Progress {
     Gone(String),
 }
 
-/// Where progress goes. Cheap to clone.
+/// A destination of progress messages. Cheap to clone.
 #[derive(Clone)]
 pub struct Reporter(Arc<dyn Fn(Progress) + Send + Sync>);
 

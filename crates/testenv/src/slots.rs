@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 
 const LIMIT: &str = "WINDLASS_TEST_PRIVATE";
 
-/// The interval at which a caller without a slot looks for one: the kernel can wait for one lock, not for one of several.
+/// The interval at which a caller without a slot looks for one: the kernel can wait for one lock, not for one
+/// of several.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// The number of slots: `WINDLASS_TEST_PRIVATE`, or else [`PRIVATE_AT_A_TIME`].
@@ -26,7 +27,8 @@ fn parse_limit(value: Option<&str>) -> Result<usize> {
     })
 }
 
-/// Waits for a free slot and takes it. It is free again when the file is closed, also by the end of the process.
+/// Waits for a free slot and takes it. It is free again when the file is closed, also by the end of the
+/// process.
 ///
 /// Cancel safe: a slot that was not returned is not taken.
 pub(crate) async fn take(limit: usize) -> Result<File> {

@@ -7,7 +7,7 @@ use kube::Client;
 
 use crate::error::{Error, Result};
 
-/// What a [`TestUser`] may do.
+/// The rights of a [`TestUser`].
 ///
 /// ```
 /// use windlass_testenv::{Rules, rule};
@@ -25,7 +25,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// All rights everywhere: for tests that are not about rights.
+    /// All rights everywhere, for tests that are not about rights.
     pub fn everything() -> Self {
         Self { everything: true, ..Self::default() }
     }
@@ -83,7 +83,7 @@ impl TestUser {
         Self { name, token, server }
     }
 
-    /// Its name, as the audit log has it.
+    /// The user's name, as the audit log has it.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -121,6 +121,11 @@ impl TestUser {
 
     /// A kubeconfig of this user, for a program under test.
     pub fn kubeconfig(&self) -> Result<String> {
+        self.kubeconfig_through(&self.server.cluster_url.to_string())
+    }
+
+    /// A kubeconfig of this user, for a program under test whose calls go through a proxy or relay at `url`.
+    pub fn kubeconfig_through(&self, url: &str) -> Result<String> {
         use std::fmt::Write as _;
         let mut bundle = String::new();
         for der in self.server.root_cert.iter().flatten() {
@@ -130,7 +135,7 @@ impl TestUser {
         let text = serde_json::json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "user",
             "clusters": [{"name": "c", "cluster": {
-                "server": self.server.cluster_url.to_string(),
+                "server": url,
                 "certificate-authority-data": base64(bundle.as_bytes()),
             }}],
             "users": [{"name": "u", "user": {"token": self.token}}],
@@ -163,5 +168,15 @@ mod tests {
         let user = TestUser { name: "u".to_owned(), token: "very-secret".to_owned(), server };
         assert!(!format!("{user:?}").contains("very-secret"));
         assert!(user.kubeconfig().unwrap().contains("very-secret"));
+    }
+
+    #[test]
+    fn a_kubeconfig_for_a_process_points_at_the_proxy() {
+        let server = kube::Config::new(http::Uri::from_static("https://127.0.0.1:1"));
+        let user = TestUser::new("u".to_owned(), "token".to_owned(), server);
+        let through = user.kubeconfig_through("https://127.0.0.1:2").unwrap();
+        let read = kube::config::Kubeconfig::from_yaml(&through).unwrap();
+        let cluster = read.clusters[0].cluster.as_ref().unwrap();
+        assert_eq!(cluster.server.as_deref(), Some("https://127.0.0.1:2"));
     }
 }

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
-use windlass_testenv::proxy::{Action, Fault, Match, Verb};
+use windlass_testenv::proxy::{Action, Fault, Match, RequestVerb};
 use windlass_testenv::{Rules, TestEnv, or_not_run, rule};
 
 mod my_operator {
@@ -11,7 +11,7 @@ mod my_operator {
     use kube::api::{Api, Patch, PatchParams};
     use serde_json::json;
 
-    /// What an operator does once: it applies a Deployment.
+    /// Applies a Deployment, as a small operator does once.
     pub(crate) async fn run_once(client: kube::Client, namespace: &str) -> Result<(), kube::Error> {
         let labels = json!({"app": "mine"});
         let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "mine"}, "spec": {
@@ -47,7 +47,7 @@ async fn a_fault_is_a_value() -> anyhow::Result<()> {
     let proxy = env.fault_proxy().await?;
     let maps: Api<ConfigMap> = Api::namespaced(user.client_through(&proxy.url())?, namespace.name());
 
-    let second = Fault::on(Match::verb(Verb::Apply).resource("configmaps")).nth(2);
+    let second = Fault::on(Match::verb(RequestVerb::Apply).resource("configmaps")).nth(2);
     let lost = proxy.add(second.then(Action::DropAfter));
 
     let apply = async |value: &str| {

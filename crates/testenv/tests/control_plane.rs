@@ -173,7 +173,7 @@ async fn a_definition_that_others_use_does_not_change_under_them() -> Result<()>
 }
 
 #[tokio::test]
-async fn what_is_installed_can_own_others_at_once_whoever_asks() -> Result<()> {
+async fn objects_of_an_installed_kind_can_own_others_at_once() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("owners").await?;
     // New to the API server in every run: what it has known for a while proves nothing.

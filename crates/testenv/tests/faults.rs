@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use serde_json::json;
-use windlass_testenv::proxy::{Action, Answer, Fault, FaultProxy, Match, Script, Verb, WatchFault};
+use windlass_testenv::proxy::{Action, Answer, Fault, FaultProxy, Match, RequestVerb, Script, WatchFault};
 use windlass_testenv::{Rules, TestEnv, TestNamespace, or_not_run};
 
 /// A client whose calls pass a proxy, and one whose calls do not.
@@ -48,8 +48,8 @@ async fn without_faults_the_proxy_is_not_noticed() -> Result<()> {
     through.create(&PostParams::default(), &config_map("m")).await?;
     through.patch("m", &PatchParams::apply("t"), &Patch::Apply(config_map("m"))).await?;
     assert_eq!(through.get("m").await?.uid(), direct.get("m").await?.uid());
-    let verbs: Vec<Verb> = proxy.seen().into_iter().map(|seen| seen.request.verb).collect();
-    assert_eq!(verbs, [Verb::Create, Verb::Apply, Verb::Get]);
+    let verbs: Vec<RequestVerb> = proxy.seen().into_iter().map(|seen| seen.request.verb).collect();
+    assert_eq!(verbs, [RequestVerb::Create, RequestVerb::Apply, RequestVerb::Get]);
     Ok(())
 }
 
@@ -57,7 +57,7 @@ async fn without_faults_the_proxy_is_not_noticed() -> Result<()> {
 async fn an_answer_of_the_proxys_own_never_reaches_the_server() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let Setup { namespace, proxy, through, direct } = setup(&env, "answers").await?;
-    let creates = || Match::verb(Verb::Create).resource("configmaps").namespace(namespace.name());
+    let creates = || Match::verb(RequestVerb::Create).resource("configmaps").namespace(namespace.name());
     proxy.set(Script::from([
         Fault::on(creates()).first().then(Answer::conflict()),
         Fault::on(creates()).nth(2).then(Answer::internal_error()),
@@ -75,7 +75,7 @@ async fn an_answer_of_the_proxys_own_never_reaches_the_server() -> Result<()> {
 async fn a_client_that_is_told_to_come_back_later_does() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let Setup { namespace: _kept, proxy, through, .. } = setup(&env, "later").await?;
-    let list = || Match::verb(Verb::List).resource("configmaps");
+    let list = || Match::verb(RequestVerb::List).resource("configmaps");
     let throttled =
         proxy.add(Fault::on(list()).times(1).then(Answer::too_many_requests(Duration::from_secs(1))));
     let unavailable = proxy.add(Fault::on(list()).times(2).then(Answer::unavailable()));
@@ -88,7 +88,7 @@ async fn a_client_that_is_told_to_come_back_later_does() -> Result<()> {
 async fn a_connection_dropped_before_the_request_changes_nothing() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let Setup { namespace: _kept, proxy, through, direct } = setup(&env, "drop-before").await?;
-    proxy.add(Fault::on(Match::verb(Verb::Create)).first().then(Action::DropBefore));
+    proxy.add(Fault::on(Match::verb(RequestVerb::Create)).first().then(Action::DropBefore));
     let error = through.create(&PostParams::default(), &config_map("m")).await.unwrap_err();
     assert_eq!(code(&error), None, "{error}");
     assert!(direct.get_opt("m").await?.is_none());
@@ -99,7 +99,7 @@ async fn a_connection_dropped_before_the_request_changes_nothing() -> Result<()>
 async fn a_connection_dropped_after_the_commit_hides_it() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let Setup { namespace: _kept, proxy, through, direct } = setup(&env, "drop-after").await?;
-    proxy.add(Fault::on(Match::verb(Verb::Create)).first().then(Action::DropAfter));
+    proxy.add(Fault::on(Match::verb(RequestVerb::Create)).first().then(Action::DropAfter));
     let error = through.create(&PostParams::default(), &config_map("m")).await.unwrap_err();
     assert_eq!(code(&error), None, "{error}");
     assert!(direct.get_opt("m").await?.is_some());
@@ -110,7 +110,7 @@ async fn a_connection_dropped_after_the_commit_hides_it() -> Result<()> {
 async fn a_held_request_reaches_the_server_when_it_is_released() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let Setup { namespace: _kept, proxy, through, direct } = setup(&env, "hold").await?;
-    let held = proxy.add(Fault::on(Match::verb(Verb::Create)).first().then(Action::Hold));
+    let held = proxy.add(Fault::on(Match::verb(RequestVerb::Create)).first().then(Action::Hold));
     let create = tokio::spawn(async move { through.create(&PostParams::default(), &config_map("m")).await });
     held.wait_for_hits(1).await?;
     assert!(direct.get_opt("m").await?.is_none());
@@ -124,7 +124,7 @@ async fn a_held_request_reaches_the_server_when_it_is_released() -> Result<()> {
 async fn a_held_answer_leaves_the_client_waiting_after_the_commit() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let Setup { namespace: _kept, proxy, through, direct } = setup(&env, "hold-answer").await?;
-    let held = proxy.add(Fault::on(Match::verb(Verb::Create)).first().then(Action::HoldAnswer));
+    let held = proxy.add(Fault::on(Match::verb(RequestVerb::Create)).first().then(Action::HoldAnswer));
     let create = tokio::spawn(async move { through.create(&PostParams::default(), &config_map("m")).await });
     held.wait_for_hits(1).await?;
     assert!(direct.get_opt("m").await?.is_some());
@@ -138,8 +138,9 @@ async fn a_held_answer_leaves_the_client_waiting_after_the_commit() -> Result<()
 async fn a_delayed_request_arrives() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let Setup { namespace: _kept, proxy, through, .. } = setup(&env, "delay").await?;
-    let delayed = proxy
-        .add(Fault::on(Match::verb(Verb::Create)).first().then(Action::Delay(Duration::from_millis(50))));
+    let delayed = proxy.add(
+        Fault::on(Match::verb(RequestVerb::Create)).first().then(Action::Delay(Duration::from_millis(50))),
+    );
     through.create(&PostParams::default(), &config_map("m")).await?;
     assert_eq!(delayed.hits(), 1);
     Ok(())

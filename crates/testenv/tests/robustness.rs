@@ -67,7 +67,7 @@ impl Holder {
         anyhow::bail!("it ended: {}", self.errors());
     }
 
-    /// What it said on standard error; waits for its end.
+    /// Waits for the end of the program, and returns its standard error.
     fn errors(&mut self) -> String {
         drop(self.child.stdin.take());
         let mut text = String::new();
@@ -112,7 +112,7 @@ fn kill(pid: u32) -> Result<()> {
     Ok(())
 }
 
-/// Whether a process runs; one that only waits to be collected does not.
+/// True if the process runs. One that has ended and waits to be collected does not.
 fn runs(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next()).is_some_and(|state| state != "Z")
@@ -179,7 +179,7 @@ async fn a_killed_component_ends_the_rest_and_is_named() -> Result<()> {
 }
 
 #[tokio::test]
-async fn of_two_processes_on_an_empty_cache_one_builds() -> Result<()> {
+async fn one_of_two_processes_on_an_empty_cache_builds() -> Result<()> {
     let run = tempfile::Builder::new().prefix("wl").tempdir_in("/tmp")?;
     let cache = tempfile::tempdir()?;
     let start = || Holder::start_on_an_empty_cache(run.path(), cache.path());
@@ -190,9 +190,9 @@ async fn of_two_processes_on_an_empty_cache_one_builds() -> Result<()> {
     }
     assert_eq!(dirs[0], dirs[1], "both are on one control plane");
     assert_eq!(status(&dirs[0])?.0.users, 2);
-    let said = holders.iter_mut().map(Holder::errors).collect::<String>();
-    assert_eq!(said.matches("built the control plane in").count(), 1, "{said}");
-    assert_eq!(said.matches("waiting for it").count(), 1, "{said}");
+    let output = holders.iter_mut().map(Holder::errors).collect::<String>();
+    assert_eq!(output.matches("built the control plane in").count(), 1, "{output}");
+    assert_eq!(output.matches("waiting for it").count(), 1, "{output}");
     Ok(())
 }
 
@@ -217,19 +217,19 @@ async fn on_a_named_cluster_only_portable_tests_run_and_the_others_say_so() -> R
         let output = command.output()?;
         Ok((output.status.success(), String::from_utf8(output.stderr)?))
     };
-    let (passed, said) = there("a_portable_test_runs_anywhere", "")?;
-    assert!(passed && said.contains("using the cluster of context \"windlass\""), "{said}");
+    let (passed, output) = there("a_portable_test_runs_anywhere", "")?;
+    assert!(passed && output.contains("using the cluster of context \"windlass\""), "{output}");
     let (passed, _) = there("the_shared_control_plane_answers", "1")?;
     assert!(!passed, "where nobody reads that it was not run, it fails");
-    let (passed, said) = there("the_shared_control_plane_answers", "")?;
-    assert!(passed && said.contains("test the_shared_control_plane_answers not run: it needs"), "{said}");
-    assert!(said.contains("WINDLASS_TEST_CONTEXT=windlass"), "{said}");
+    let (passed, output) = there("the_shared_control_plane_answers", "")?;
+    assert!(passed && output.contains("test the_shared_control_plane_answers not run: it needs"), "{output}");
+    assert!(output.contains("WINDLASS_TEST_CONTEXT=windlass"), "{output}");
     assert_eq!(std::fs::read_dir(run.path())?.count(), 0, "nothing was started");
 
     let mut command = this_test("the_shared_control_plane_answers", run.path())?;
-    let output = command.env("USE_EXISTING_CLUSTER", "true").output()?;
-    let said = String::from_utf8(output.stdout)? + &String::from_utf8(output.stderr)?;
-    assert!(!output.status.success() && said.contains("WINDLASS_TEST_CONTEXT=<context>"), "{said}");
+    let run = command.env("USE_EXISTING_CLUSTER", "true").output()?;
+    let output = String::from_utf8(run.stdout)? + &String::from_utf8(run.stderr)?;
+    assert!(!run.status.success() && output.contains("WINDLASS_TEST_CONTEXT=<context>"), "{output}");
     Ok(())
 }
 
@@ -241,14 +241,14 @@ async fn ready_made_binaries_are_used_if_they_are_complete() -> Result<()> {
     let mut holder = Holder::start_with(run.path(), [("KUBEBUILDER_ASSETS", ready_made.clone())])?;
     let dir = holder.ready()?;
     assert_eq!(status(&dir)?.0.facts.bin, Path::new(&ready_made));
-    let said = holder.errors();
-    assert!(said.contains(&format!("from KUBEBUILDER_ASSETS={ready_made}")), "{said}");
+    let output = holder.errors();
+    assert!(output.contains(&format!("from KUBEBUILDER_ASSETS={ready_made}")), "{output}");
 
     let incomplete = tempfile::tempdir()?;
     let path = incomplete.path().display().to_string();
     let mut holder = Holder::start_with(run.path(), [("KUBEBUILDER_ASSETS", path.clone())])?;
     holder.ready()?;
-    let said = holder.errors();
-    assert!(said.contains(&format!("KUBEBUILDER_ASSETS={path} is not used: it lacks etcd")), "{said}");
+    let output = holder.errors();
+    assert!(output.contains(&format!("KUBEBUILDER_ASSETS={path} is not used: it lacks etcd")), "{output}");
     Ok(())
 }

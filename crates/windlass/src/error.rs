@@ -1,11 +1,12 @@
-//! What can go wrong, for two readers: a class for the program, a sentence with the remedy for the user.
+//! Errors for two readers: a class for programs, a message with the remedy for users.
 
 use std::fmt;
 
 use windlass_runtime::client::{ClientError, Failure};
 use windlass_runtime::controller::{Class, Error};
 
-/// The reason why a plan cannot be drawn. Terminal until the owner or one of the objects that the plan asked for changes.
+/// The reason why a plan cannot be drawn. Terminal until the owner or one of the objects that the plan asked
+/// for changes.
 ///
 /// The `?` operator converts any error into one.
 pub struct PlanError {
@@ -14,12 +15,13 @@ pub struct PlanError {
 }
 
 impl PlanError {
-    /// An error with a message. Say what is wrong, where, and what to do about it; never a secret.
+    /// Returns an error with a message. Say what is wrong, where, and what to do about it; never include a
+    /// secret.
     pub fn new(message: impl Into<String>) -> Self {
         Self { source: message.into().into(), unknown: false }
     }
 
-    /// The plan depends on a fact that is not known yet: the owner waits, and nothing is written.
+    /// Returns an error for a plan that depends on an unknown fact: the owner waits, and nothing is written.
     pub fn unknown(why: impl Into<String>) -> Self {
         Self { source: why.into().into(), unknown: true }
     }
@@ -48,7 +50,7 @@ impl fmt::Debug for PlanError {
     }
 }
 
-/// Why a node failed.
+/// The reason why a node failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeError {
     pub(crate) class: Class,
@@ -56,39 +58,39 @@ pub struct NodeError {
     pub(crate) message: String,
 }
 
-/// Why something is not ready: stable words, for conditions, events and metrics.
+/// The reason why an owner or a node is not ready: a stable word, for conditions, events and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// Everything is as it should be.
+    /// Every node of the plan is ready.
     Ready,
-    /// Something needs more time.
+    /// A node needs more time.
     Waiting,
     /// A required input is missing.
     InputMissing,
-    /// An object that is not ours has the name of one of ours.
+    /// An object that the owner does not own has the name of a planned one.
     Collision,
-    /// Another manager holds fields that we want, and the plan says not to take them.
+    /// Another field manager owns fields of the plan, and the plan says not to take them.
     FieldConflict,
-    /// The server finds an object wrong.
+    /// The server refused an object as invalid.
     Invalid,
-    /// A field that cannot be changed differs.
+    /// An immutable field differs from the plan.
     Immutable,
-    /// Our account may not do it.
+    /// The operator's ServiceAccount lacks a right.
     Forbidden,
-    /// A generated object is gone.
+    /// A generated object was deleted.
     GeneratedLost,
     /// The plan cannot be drawn.
     DrawFailed,
     /// A task or step failed.
     Failed,
-    /// Something else changed while we acted.
+    /// An object changed during the reconcile.
     Conflict,
-    /// The API server, or what a step talks to, cannot answer.
+    /// The API server, or the service that a step calls, does not answer.
     Unavailable,
     /// The same object is written again and again.
     Fighting,
-    /// Too much would be deleted at once.
+    /// Too many objects would be deleted at once.
     PruneHeldBack,
     /// The owner is paused.
     Paused,
@@ -97,7 +99,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All of them, for pages and alerts that must miss none.
+    /// All reasons, for documentation and alerts that must be complete.
     pub const ALL: [Self; 17] = [
         Self::Ready,
         Self::Waiting,
@@ -118,7 +120,7 @@ impl Reason {
         Self::Deleting,
     ];
 
-    /// The word, in `CamelCase`.
+    /// Returns the reason as a word in `CamelCase`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ready => "Ready",
@@ -149,27 +151,27 @@ impl fmt::Display for Reason {
 }
 
 impl NodeError {
-    /// A failure that stays until something changes.
+    /// Returns an error that stays until something changes.
     pub(crate) fn terminal(reason: Reason, message: impl Into<String>) -> Self {
         Self { class: Class::Terminal, reason, message: message.into() }
     }
 
-    /// A failure that may be gone next time.
+    /// Returns an error that may be gone at the next attempt.
     pub(crate) fn transient(reason: Reason, message: impl Into<String>) -> Self {
         Self { class: Class::Transient, reason, message: message.into() }
     }
 
-    /// A failure because something else changed meanwhile: tried again at once.
+    /// Returns an error because something else changed meanwhile: the node is tried again at once.
     pub(crate) fn conflict(message: impl Into<String>) -> Self {
         Self { class: Class::Conflict, reason: Reason::Conflict, message: message.into() }
     }
 
-    /// Its class.
+    /// Returns the class of the error.
     pub fn class(&self) -> Class {
         self.class
     }
 
-    /// Its reason.
+    /// Returns the reason of the error.
     pub fn reason(&self) -> Reason {
         self.reason
     }
@@ -183,29 +185,31 @@ impl fmt::Display for NodeError {
 
 impl std::error::Error for NodeError {}
 
-/// The class follows from what the server answered, never from its words.
+/// Derives the class from the kind of the server's response, never from the text of its message.
 impl From<ClientError> for NodeError {
     fn from(error: ClientError) -> Self {
         let (class, reason) = match error.failure() {
             Failure::Invalid(_) => (Class::Terminal, Reason::Invalid),
             Failure::FieldConflict(_) => (Class::Terminal, Reason::FieldConflict),
             Failure::Conflict | Failure::AlreadyExists => (Class::Conflict, Reason::Conflict),
-            // Rights are given while we wait, and nobody tells us.
-            Failure::Forbidden | Failure::Unauthorized => (Class::Transient, Reason::Forbidden),
+            // RBAC rules may be added at any time, and no watch reports it.
+            Failure::Forbidden | Failure::Terminating | Failure::Unauthorized => {
+                (Class::Transient, Reason::Forbidden)
+            }
             _ => (Class::Transient, Reason::Unavailable),
         };
         Self { class, reason, message: error.to_string() }
     }
 }
 
-/// A plan that turns out wrong while a node is visited: in a mutation, a generator or a renewal.
+/// Converts an error in a plan that occurs while a node is visited: in a mutation, a generator or a renewal.
 impl From<PlanError> for NodeError {
     fn from(error: PlanError) -> Self {
         Self::terminal(Reason::DrawFailed, error.to_string())
     }
 }
 
-/// What a step's own code returns.
+/// Converts an error that a step's own code returned.
 impl From<Error> for NodeError {
     fn from(error: Error) -> Self {
         Self { class: error.class(), reason: Reason::Failed, message: error.to_string() }
@@ -217,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_reason_is_forgotten_and_each_has_a_word_of_its_own() {
+    fn the_list_of_reasons_is_complete_and_each_has_its_own_word() {
         for (place, reason) in Reason::ALL.into_iter().enumerate() {
             assert_eq!(reason as usize, place, "{reason:?}");
         }

@@ -1,9 +1,10 @@
-//! Declare which resources make up a thing and what each of them waits for; one controller, the same for every kind, does the
+//! Declare the resources that make up an owner, and the order between them; one generic controller does the
 //! rest.
 //!
 //! # A blueprint
 //!
-//! This is the heart of an operator for a server with a database password, a key of its own and a configuration:
+//! This is the core of an operator for a server with a database password, a key of its own and a
+//! configuration:
 //!
 //! ```
 //! # use k8s_openapi::api::{apps::v1::Deployment, core::v1::{ConfigMap, Secret, Service}};
@@ -35,7 +36,7 @@
 //!     const NAME: &'static str = "core.example.com"; // field manager and label: never change it
 //!
 //!     fn kinds(&self, kinds: &mut Kinds) {
-//!         // What is watched, and what the operator gets rights for.
+//!         // The watches and the RBAC rules of the operator follow from this.
 //!         kinds.owns::<Service>().owns::<ConfigMap>().owns::<Secret>().owns::<Deployment>();
 //!         kinds.requires::<Secret>();
 //!     }
@@ -57,7 +58,7 @@
 //!     }
 //! }
 //!
-//! // What it would do, without a cluster:
+//! // The plan of an owner, without a cluster:
 //! # let mut core = Core::new("shop", CoreSpec { image: "i".into(), password_ref: "db".into() });
 //! # core.metadata.namespace = Some("prod".into());
 //! let plan = windlass::preview(&CoreBlueprint, &core)?;
@@ -72,75 +73,84 @@
 //! # Ok::<(), PlanError>(())
 //! ```
 //!
-//! [`PlanController::of`]`(CoreBlueprint)` makes it a controller for a [manager](windlass_runtime::manager); `windlass_operator` makes it a
-//! program with a command line and manifests.
+//! [`PlanController::of`]`(CoreBlueprint)` makes it a controller for a [manager](windlass_runtime::manager);
+//! `windlass_operator` makes it a program with a command line and manifests.
 //!
-//! # What every line of it inherits
+//! # Guarantees
 //!
-//! - **Zero waste.** A converged cluster costs no write and no polling, also after a restart. Whether something has to be written is
-//!   told *by digest and ownership, not by value*: an annotation holds the digest of what was applied, and the server's own
-//!   book-keeping (`managedFields`) says whether anybody has touched a field of it since. So defaults, normalised quantities
-//!   and images that admission rewrote are no drift, and what others add beside ours is theirs. ([`ownership`])
-//! - **Drift is repaired** within one event, by one server-side apply. Of a workload, the pod template carries a token of what its
-//!   dependencies contain: a changed Secret or ConfigMap rolls exactly what comes after it, once.
-//! - **Nobody else's object is touched.** A creation succeeds only where nothing of that name exists; a later apply only if it is
-//!   still the object that was read. What is in the way is reported with the remedy
-//!   ([`names::ask::ADOPT`] lets it be taken over, with the fields of its former managers).
-//! - **Nothing is deleted by mistake.** Pruned is only what left a *complete* plan: everything that it asked for is known and there, and
-//!   nothing is pending; dependents first; never claims and generated objects, unless the plan says so; and not more than half of an owner's objects without a
-//!   change of its spec.
-//! - **Generated credentials are generated once.** One that is lost is a failure that says what to do, not a reason for another.
-//! - **Waiting is not failing.** The [status](Status) names the node that blocks, why, and for a workload what its pods say. What
-//!   the server refused is not sent again until it changes; what is written again and again is recognised as a fight.
-//! - **Secrets stay secret.** Digests of them are keyed with a secret of the installation ([`DigestKey`]), and should that key be
-//!   lost, nothing restarts.
-//! - **The process may die between any two steps.** What is done is done, and the next run goes on.
+//! - **Zero waste.** A converged cluster costs no write and no polling, also after a restart. Whether an
+//!   object has to be written is decided *by digest and ownership, not by value*: an annotation holds the
+//!   digest of the applied object, and the server's own records (`managedFields`) show whether anybody has
+//!   changed one of its fields since. So defaults, normalised quantities and images that admission rewrote
+//!   are no drift, and fields that others add are theirs. ([`ownership`])
+//! - **Drift is repaired** within one event, by one server-side apply. The pod template of a workload carries
+//!   a token of the content of its dependencies: a changed Secret or ConfigMap rolls exactly the workloads
+//!   that come after it, once.
+//! - **Objects of others are not touched.** A creation succeeds only if no object of that name exists; a
+//!   later apply succeeds only if it is still the object that was read. An object that has the name of a
+//!   planned one is reported with the remedy ([`names::ask::ADOPT`] lets it be taken over, with the fields of
+//!   its former managers).
+//! - **Nothing is deleted by mistake.** An object is pruned only if it has left a *complete* plan: every
+//!   object that the plan asked for is known and exists, and nothing is pending. Dependents are deleted
+//!   first; PersistentVolumeClaims and generated objects are kept, unless the plan says otherwise; and more
+//!   than half of an owner's objects are not deleted without a change of its spec.
+//! - **Generated credentials are generated once.** If one is lost, the node fails with a message that says
+//!   what to do, instead of generating another.
+//! - **Waiting is not failing.** The [status](Status) names the node that blocks, the reason, and for a
+//!   workload the problem of its pods. A refused content is not sent again until it changes; repeated writes
+//!   of one object are recognised as a fight with another writer.
+//! - **Secrets stay secret.** Digests of secret content are keyed with a secret of the installation
+//!   ([`DigestKey`]); losing that key restarts nothing.
+//! - **The process may die between any two steps.** Completed steps stay done, and the next run goes on.
 //!
-//! # The verbs
+//! # Nodes of a plan
 //!
-//! | verb | meaning |
+//! | method | meaning |
 //! | --- | --- |
 //! | [`add`](Plan::add) | apply and own; repaired when it drifts, pruned when it leaves the plan |
 //! | [`create_once`](Plan::create_once) | generated credentials and keys |
-//! | [`renew`](Plan::renew) | certificates: made, and made anew before they are too old |
+//! | [`renew`](Plan::renew) | certificates: renewed before they expire |
 //! | [`task`](Plan::task) | a Job that runs to completion once per content |
 //! | [`step`](Plan::step) | an action on the outside world, with its own check |
 //! | [`pending`](Plan::pending) | an object that cannot be drawn yet keeps its place, and nothing is pruned |
-//! | [`keep`](Plan::keep) | an object that is left as it is on purpose |
+//! | [`record`](Plan::record), [`record_if_absent`](Plan::record_if_absent) | the version of the data that a retained object holds, written on it |
+//! | [`keep`](Plan::keep) | an object that is deliberately left as it is |
 //! | [`after`](Planned::after), [`behind`](Planned::behind) | order, with or without the flow of content |
 //! | [`ready_when`](Planned::ready_when), [`mutate`](Planned::mutate), [`when`](Planned::when) | readiness, changes, a condition |
 //! | [`conflicts`](Planned::conflicts), [`immutable`](Planned::immutable), [`retain`](Planned::retain), [`delete`](Planned::delete) | policies, per object |
 //!
-//! # Asking is declaring
+//! # Objects that a plan asks for
 //!
-//! | ask | answer |
+//! | method | answer |
 //! | --- | --- |
-//! | [`require`](Needs::require), [`require_in`](Needs::require_in), [`require_ready`](Needs::require_ready) | a node that must exist, owned by someone else; its content flows, as a digest, into what comes after it |
+//! | [`require`](Needs::require), [`require_in`](Needs::require_in), [`require_ready`](Needs::require_ready) | a node that must exist, owned by someone else; its content flows, as a digest, into the nodes after it |
 //! | [`read`](Needs::read), [`read_if_there`](Needs::read_if_there) | the values of a ConfigMap or Secret |
 //! | [`object`](Needs::object) | a whole object that must exist |
 //! | [`exists`](Needs::exists) | whether an object exists |
 //! | [`observe`](Needs::observe), [`observed`](Needs::observed) | an object as it is now, absent or unknown |
+//! | [`look`](Needs::look) | the same, without a node |
 //! | [`labelled`](Needs::labelled) | all objects of a kind with a label, in a shape of your choice |
 //!
-//! # What it does not see
+//! # Limits
 //!
-//! Others may reorder lists whose items have keys (containers, ports), or fill a list that the plan has empty: the server does not
-//! write down whose that was. And where somebody empties `managedFields`, one apply puts our entry back, but what was there
-//! before it then also belongs to `before-first-apply`: a field that a later plan drops stays.
+//! The operator does not detect that others reorder lists of items with keys (containers, ports), or fill a
+//! list that is empty in the plan: the server does not record the owner of such changes. And if somebody
+//! empties `managedFields`, one apply restores our entry, but the fields that existed before then also belong
+//! to `before-first-apply`: a field that a later plan drops stays.
 //!
-//! # The rooms
+//! # Modules
 //!
-//! Each room uses only those below it.
+//! Each module uses only those below it.
 //!
-//! | room | contents |
+//! | module | contents |
 //! | --- | --- |
 //! | `styles` | [`Controls`], [`Blueprint`], the [controller](PlanController), [previews](preview) |
 //! | `owner` | the envelope around every reconcile: class, pause, finalizer, deletion, status, events |
 //! | `apply` | the applier: change detection, adoption, write budget, pruning, teardown |
-//! | `nodes` | one file per kind of node: its verb, its visit, its removal |
+//! | `nodes` | one file per kind of node: its method, its visit, its removal |
 //! | `plan` | [`Plan`], [`Planned`], [`Needs`], and the traits between nodes and applier |
 //! | `needs` | watching and reading objects that a plan does not own |
-//! | [`live`] | what is kept of live objects, [`readiness`], [`ownership`] of fields |
+//! | [`live`] | the cached part of live objects, [`readiness`], [`ownership`] of fields |
 //! | [`names`] | everything that is written into clusters and never changes; [`naming`] of children |
 
 mod apply;
@@ -160,7 +170,7 @@ pub use live::readiness::Readiness;
 pub use live::{Kind, Known, ownership, readiness};
 pub use metrics::PlanMetrics;
 pub use names::naming;
-pub use nodes::{Object, RenewContext, Renewed, Step, StepState, Values};
+pub use nodes::{Object, RenewContext, Renewed, Step, StepState, Values, recorded_version};
 pub use owner::{PlanState, Status, condition};
 pub use plan::{
     Conflicts, Desired, DigestKey, Immutable, Kinds, Needs, Plan, Planned, Predecessor, Random, Takeover,

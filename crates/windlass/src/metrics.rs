@@ -1,4 +1,4 @@
-//! What is counted, per kind of node.
+//! Metrics of the nodes of a plan, by kind of node.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ struct ResultLabels {
     result: &'static str,
 }
 
-/// What became of a visit to a node.
+/// The result of a visit to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NodeResult {
     Created,
@@ -45,8 +45,8 @@ impl NodeResult {
     }
 }
 
-/// What blueprints of a process count: `windlass_node_total` by controller, kind and result, `windlass_node_seconds`, and
-/// `windlass_node_fights_total`. Made once, shared by all of them.
+/// The metrics of all blueprints of a process: `windlass_node_total` by controller, kind and result,
+/// `windlass_node_seconds`, and `windlass_node_fights_total`. Created once and shared by all blueprints.
 #[derive(Clone, Debug)]
 pub struct PlanMetrics {
     results: Family<ResultLabels, Counter>,
@@ -55,7 +55,7 @@ pub struct PlanMetrics {
 }
 
 impl PlanMetrics {
-    /// Counts that nobody sees.
+    /// Returns metrics that are not served.
     pub fn hidden() -> Self {
         let seconds = || Histogram::new(exponential_buckets(0.000_1, 4.0, 10));
         Self {
@@ -65,19 +65,15 @@ impl PlanMetrics {
         }
     }
 
-    /// Counts that a process shows. Call it once for each registry.
+    /// Registers the metrics of a process. Call it once for each registry.
     pub fn shown_in(metrics: &Metrics) -> Self {
         let own = Self::hidden();
         metrics.with_registry(|registry| {
-            registry.register(
-                "windlass_node",
-                "Visits to nodes of plans, by what became of them",
-                own.results.clone(),
-            );
-            registry.register("windlass_node_seconds", "How long visits to nodes took", own.seconds.clone());
+            registry.register("windlass_node", "Visits to nodes of plans, by result", own.results.clone());
+            registry.register("windlass_node_seconds", "Duration of visits to nodes", own.seconds.clone());
             registry.register(
                 "windlass_node_fights",
-                "How often an object was written so often that somebody must be writing against us",
+                "Objects that were written so often that another writer must be changing them",
                 own.fights.clone(),
             );
         });

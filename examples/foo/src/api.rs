@@ -1,5 +1,6 @@
 //! The Foo kind: `samplecontroller.k8s.io/v1alpha1`, with the same fields as in the sample controller of the
 //! Kubernetes project.
+#![allow(clippy::duplicated_attributes)] // columns may be of the same type
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -14,7 +15,11 @@ use serde::{Deserialize, Serialize};
     namespaced,
     doc = "Foo manages one Deployment, like the sample controller of the Kubernetes project.",
     status = "FooStatus",
-    // Groups below k8s.io are the project's: the API server takes a definition there only with a word on its standing.
+    printcolumn(name = "Deployment", type_ = "string", json_path = ".spec.deploymentName"),
+    printcolumn(name = "Desired", type_ = "integer", json_path = ".spec.replicas"),
+    printcolumn(name = "Available", type_ = "integer", json_path = ".status.availableReplicas"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    // Groups below k8s.io belong to the Kubernetes project: the API server requires this annotation.
     annotation("api-approved.kubernetes.io", "unapproved, an example")
 )]
 #[serde(rename_all = "camelCase")]

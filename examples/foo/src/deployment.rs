@@ -1,4 +1,5 @@
-//! The Deployment of a Foo: as much of it as this controller writes, reads and compares. The rest is the server's and other people's.
+//! The Deployment of a Foo: as much of it as this controller writes, reads and compares. The rest is the
+//! server's and other people's.
 
 use std::collections::BTreeMap;
 
@@ -15,35 +16,35 @@ use crate::api::Foo;
 /// A Deployment in the cache.
 #[derive(Debug, Deserialize)]
 pub struct LiveDeployment {
-    /// Who it is, and whose.
+    /// Name, uid, labels and owners.
     pub metadata: Meta,
-    /// What it should be.
+    /// Desired state, as far as this controller writes it.
     pub spec: Spec,
-    /// What it is.
+    /// Observed state, as far as this controller reads it.
     #[serde(default)]
     pub status: Status,
 }
 
-/// Written when a Foo wants it so, read when anybody has changed it: one type for both, so that nothing is written that is not compared.
+/// Spec of the Deployment. Written and read as one type, so that every field that is written is compared too.
 #[derive(Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Spec {
-    /// Left out: the server's choice, or whoever scales.
+    /// Number of replicas. If unset, it is left to the server or to an autoscaler.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// Which Pods are its own; nobody can change that.
+    /// Selector of its pods, which is immutable.
     pub selector: Selector,
-    /// What its Pods are.
+    /// Template of its pods.
     pub template: Template,
 }
 
-/// Which Pods.
+/// Label selector of the pods.
 #[derive(Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Selector {
     match_labels: BTreeMap<String, String>,
 }
 
-/// A Pod's template.
+/// Pod template: labels and containers.
 #[derive(Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Template {
     metadata: TemplateMeta,
@@ -67,11 +68,11 @@ struct Container {
     image: String,
 }
 
-/// What of a Deployment's status is of interest.
+/// Status of the Deployment: only the field that a Foo reports.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Status {
-    /// Left out by the server where it is 0.
+    /// Number of available replicas. The server omits it if it is 0.
     pub available_replicas: i32,
 }
 
@@ -88,19 +89,19 @@ impl OfKind for LiveDeployment {
 }
 
 impl LiveDeployment {
-    /// Whether it has other owners than before.
+    /// Returns true if the owners differ from those of the later version.
     pub fn changed_hands(&self, after: &Self) -> bool {
         self.metadata.owners != after.metadata.owners
     }
 
-    /// Whether it is this Foo's: the incarnation decides, not the name.
+    /// Returns true if the Foo of this uid controls it. The uid decides, not the name.
     pub fn is_controlled_by(&self, foo: Uid) -> bool {
         self.metadata.controller().is_some_and(|owner| owner.uid == foo)
     }
 }
 
 impl Spec {
-    /// What a Foo wants.
+    /// Returns the spec that a Foo asks for.
     pub fn of(foo: &Foo) -> Self {
         let name = foo.metadata.name.clone().unwrap_or_default();
         let labels: BTreeMap<String, String> =
@@ -116,8 +117,8 @@ impl Spec {
         }
     }
 
-    /// Whether everything that is wanted is there. What others added beside it (a sidecar, a label, replicas where none are
-    /// wanted) is theirs.
+    /// Returns true if every desired field has its value. Fields that others added (a sidecar, a label,
+    /// replicas where the Foo names none) do not count.
     pub fn has(&self, wanted: &Self) -> bool {
         let containers = &self.template.spec.containers;
         let labels = &self.template.metadata.labels;
@@ -127,10 +128,11 @@ impl Spec {
     }
 }
 
-/// What is applied. `live` is the Deployment that was seen, if there was one.
+/// Returns the manifest to apply. `live` is the uid of the Deployment in the cache, if there is one.
 ///
-/// A version of `1` is one that nothing ever has: the server takes it only where there is no such object yet, and so never merges us
-/// into somebody else's. The uid says the same of a Deployment that was seen: that one, and no later one of its name.
+/// No object ever has the resource version `1`: with it, the server accepts the apply only if there is no
+/// object of that name, and never merges it into somebody else's Deployment. The uid does the same for a
+/// Deployment that is in the cache: the apply reaches that one, and no later one of the same name.
 pub fn manifest(name: &str, owner: &OwnerReference, spec: &Spec, live: Option<Uid>) -> Value {
     let mut manifest = json!({
         "apiVersion": "apps/v1", "kind": "Deployment",

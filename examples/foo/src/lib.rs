@@ -1,7 +1,8 @@
-//! The sample controller: every Foo has a Deployment, and its status says how many of its replicas are available.
+//! The sample controller: every Foo has a Deployment, and its status says how many of its replicas are
+//! available.
 //!
-//! Read [`api`] first (what a user writes), then [`controller`] (what is done about it); [`deployment`] is what the two have in
-//! between. This file puts them together.
+//! Read [`api`] first (the kind), then [`controller`] (the reconcile function); [`deployment`] has the fields
+//! of the Deployment that are written and compared. This file puts them together.
 
 #![allow(clippy::disallowed_names)] // here, foo is a name: that of a kind
 

@@ -26,7 +26,9 @@ use serde::{Deserialize, Serialize};
     printcolumn(name = "DESIRED", type_ = "integer", json_path = ".spec.replicas"),
     printcolumn(name = "CURRENT", type_ = "integer", json_path = ".status.replicas"),
     printcolumn(name = "READY", type_ = "integer", json_path = ".status.readyReplicas"),
-    printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    // Last, so that the columns of the original stay where scripts read them.
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason")
 )]
 pub struct GameSpec {
     /// Number of pods that serve the game. Default: 1.

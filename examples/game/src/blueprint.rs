@@ -1,4 +1,4 @@
-//! What a Game is made of.
+//! The objects of a Game, and the order in which they are applied.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use windlass::{Blueprint, Controls, Kinds, Needs, Plan, PlanError, PlanState};
 
 use crate::api::{Game, Phase};
 
-/// On everything that belongs to a Game, and on its Pods.
+/// Label of every object of a Game and of its pods; the value is the Game's name.
 pub const LABEL: &str = "qingwave.github.io/game";
 
-/// A Deployment, a Service in front of it, and an Ingress in front of that.
+/// The blueprint of a Game: a Deployment, a Service for its pods, and an Ingress for the Service.
 #[derive(Clone, Copy, Debug)]
 pub struct GameBlueprint;
 
@@ -107,5 +107,13 @@ mod tests {
     fn a_game_without_a_host_has_one_of_its_name_and_namespace() {
         assert_eq!(game("").host(), "web.fun.mygame.io");
         assert_eq!(game("2048.example.com").host(), "2048.example.com");
+    }
+
+    #[test]
+    fn the_ingress_of_a_game_waits_for_its_service() -> Result<(), PlanError> {
+        let plan = windlass::preview(&GameBlueprint, &game("2048.example.com"))?.text().to_string();
+        let expected = "Service web: planned: apply\n   └─ Ingress web: planned: apply";
+        assert!(plan.contains(expected), "{plan}");
+        Ok(())
     }
 }

@@ -1,7 +1,7 @@
-//! The 2048 game: every Game is a Deployment, a Service and an Ingress.
+//! The operator of the 2048 game: every Game has a Deployment, a Service and an Ingress.
 //!
-//! Read [`api`] first (what a user writes), then [`blueprint`] (what that is made of): a new operator is little more than that.
-//! [`webhooks`] and [`metrics`] are what operators have besides. This file puts them together.
+//! Read [`api`] first (the kind), then [`blueprint`] (the objects that a Game consists of): a new operator is
+//! little more than these two files. [`webhooks`] and [`metrics`] are optional. This file puts them together.
 
 pub mod api;
 pub mod blueprint;

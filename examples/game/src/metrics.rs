@@ -1,4 +1,4 @@
-//! A metric of one's own: how many Games there are, by phase.
+//! A metric of this operator: the number of Games by phase.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use windlass_runtime::cache::{Full, Reader};
 
 use crate::api::Game;
 
-/// Reads the cache when somebody looks, and costs nothing in between.
+/// Counts the Games in the cache when `/metrics` is read.
 #[derive(Clone)]
 pub struct Games(pub Reader<Full<Game>>);
 
@@ -29,7 +29,7 @@ impl Collector for Games {
         let gauge = ConstGauge::new(0i64);
         let mut family = encoder.encode_descriptor(
             "mygame_games",
-            "How many Games there are, by phase",
+            "Number of Games, by phase",
             None,
             gauge.metric_type(),
         )?;

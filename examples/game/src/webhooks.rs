@@ -1,13 +1,13 @@
-//! What the API server asks before a Game is stored.
+//! Admission webhooks: defaults and validation, before a Game is stored.
 
 use windlass_runtime::webhook::{Defaulter, Denial, Findings, Request, Validator};
 
 use crate::api::{Game, default_host};
 
-/// The image of a Game that names none.
+/// Default image of a Game.
 pub const IMAGE: &str = "alexwhen/docker-2048";
 
-/// Fills in the image and the host.
+/// Sets the image and the host if the user left them out.
 #[derive(Clone, Copy, Debug)]
 pub struct Defaults;
 
@@ -18,7 +18,7 @@ impl Defaulter for Defaults {
         if game.spec.image.is_empty() {
             game.spec.image = IMAGE.into();
         }
-        // A name that the server will make up is not known yet: such a Game finds its host when it is made.
+        // With `generateName` the name is not known yet: `Game::host` derives the host later.
         if game.spec.host.is_empty() && !request.name.is_empty() {
             game.spec.host = default_host(&request.name, &request.namespace);
         }
@@ -26,7 +26,7 @@ impl Defaulter for Defaults {
     }
 }
 
-/// Refuses a host for everybody's names.
+/// Rejects a host with a wildcard.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules;
 

@@ -1,5 +1,5 @@
-//! The objects of a Game as a first run sends them, with a fixed digest key and uid. A changed digest is a write of that object in every
-//! installation, a changed pod template restarts its pods.
+//! The objects of a Game as a first run sends them, with a fixed digest key and uid. A changed digest is a
+//! write of that object in every installation, a changed pod template restarts its pods.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use game::api::Game;

@@ -37,6 +37,39 @@ fn a_manifest_without_a_game_says_what_there_is() {
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/namespace.yaml");
     let output = Command::new(env!("CARGO_BIN_EXE_game")).args(["graph", manifest]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("Game (myapp.qingwave.github.io/v1)"), "{said}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.contains("Game (myapp.qingwave.github.io/v1)"), "{message}");
+}
+
+/// Runs `graph` on a manifest, and returns its exit code and error message.
+fn failure(manifest: &str) -> (Option<i32>, String) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), manifest).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_game")).arg("graph").arg(file.path()).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.contains(file.path().to_str().unwrap()), "the file is named: {message}");
+    (output.status.code(), message)
+}
+
+#[test]
+fn users_n21_a_manifest_with_an_error_is_refused_with_file_place_and_remedy() {
+    let (code, message) = failure("apiVersion: v1\n  kind: [\n");
+    assert_eq!(code, Some(1));
+    assert!(message.contains("not valid YAML") && message.contains("line 2"), "{message}");
+
+    let game = |version: &str, spec: &str| {
+        format!(
+            "apiVersion: myapp.qingwave.github.io/{version}\nkind: Game\nmetadata: {{name: a}}\nspec: {spec}\n"
+        )
+    };
+    let (code, message) = failure(&game("v1", "{replica: 3, host: x}"));
+    assert_eq!(code, Some(1));
+    assert!(message.contains("unknown fields") && message.contains("spec.replica;"), "{message}");
+
+    let (code, message) = failure(&game("v1alpha3", "{}"));
+    assert_eq!(code, Some(1));
+    assert!(
+        message.contains("v1alpha3") && message.contains("myapp.qingwave.github.io/v1 only"),
+        "{message}"
+    );
 }

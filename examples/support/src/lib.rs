@@ -1,7 +1,10 @@
 //! Starts an operator of `windlass-operator` in a [world](windlass_testenv::world) of `windlass-testenv`.
 //!
-//! The world knows nothing of `windlass-operator`. This crate is the connection, for the tests of the examples and of the
-//! operators.
+//! The world knows nothing of `windlass-operator`. This crate is the connection, for the tests of the
+//! examples and of the operators.
+
+pub mod torture;
+mod webhooks;
 
 use std::net::SocketAddr;
 
@@ -12,8 +15,10 @@ use windlass_runtime::manager::Stop;
 use windlass_testenv::world::{Running, World, rights};
 use windlass_testenv::{TestEnv, TestNamespace};
 
-/// A world whose operator may do exactly what the manifests of an installation in its namespace grant, and these manifests.
-/// Installs the operator's custom resource definitions first.
+pub use webhooks::run_with_webhooks;
+
+/// A world whose operator may do exactly what the manifests of an installation in its namespace grant, and
+/// these manifests. Installs the operator's custom resource definitions first.
 pub async fn world(
     env: &TestEnv,
     hint: &str,
@@ -31,8 +36,8 @@ pub async fn world(
 /// The settings of an operator that lives in the namespace of a world and watches it.
 #[must_use]
 pub fn settings(world: &World) -> Settings {
-    let home = world.namespace.name();
-    Settings { own_namespace: Some(home.to_owned()), ..Settings::default().in_namespaces([home]) }
+    let namespace = world.namespace.name();
+    Settings { own_namespace: Some(namespace.to_owned()), ..Settings::default().in_namespaces([namespace]) }
 }
 
 /// Starts an operator as a task of the test. It need not be ready yet.

@@ -1,8 +1,13 @@
 //! Runs Harbor on Kubernetes.
 //!
-//! Read [`api`] first (what a user writes), then [`catalogue`] (what each release of Harbor is made of) and [`config`] (the files it
-//! reads), then [`components`]: one file each, from a spec to what runs, [`harbor`], which makes a Harbor of them, and [`cluster`], which gives it what it needs. [`workload`] is what
-//! components share, [`schema`] reads how far a database is migrated, [`versions`] judges versions at admission, [`settings`] is how all of it is configured. This file puts them together.
+//! Read [`api`] first (the custom resources), then [`catalogue`] (the releases of Harbor) and [`config`] (the
+//! files that its components read), then [`components`] (one file each, from a spec to its pods), [`harbor`]
+//! (a whole Harbor) and [`cluster`] (a Harbor with database, cache and storage). [`workload`] is shared by
+//! all components, [`schema`] reads the migration state of a database, [`versions`] checks versions at
+//! admission, and [`settings`] configures all of it. This file puts them together.
+
+// Contributors read these pages with `--document-private-items`.
+#![allow(rustdoc::private_intra_doc_links)]
 
 pub mod api;
 pub mod catalogue;
@@ -28,12 +33,13 @@ use crate::harbor::HarborBlueprint;
 use crate::settings::HarborSettings;
 use crate::versions::ByCatalogue;
 
-/// The operator: all kinds, their conversion and validation, and the controllers of Harbor and of its components.
+/// Returns the operator with its default settings: all kinds, their conversion and validation, and all
+/// controllers.
 pub fn operator() -> Operator {
     operator_with(&HarborSettings::default())
 }
 
-/// The same, configured.
+/// Returns the operator with these settings.
 pub fn operator_with(settings: &HarborSettings) -> Operator {
     let operator = Operator::new("harbor-operator")
         .about("Runs Harbor container registries and their components")
@@ -43,13 +49,14 @@ pub fn operator_with(settings: &HarborSettings) -> Operator {
         None => operator,
     };
     let (unjudged, ignored) = (settings.unjudged.clone(), settings.ignored.clone());
-    // Conversion goes with the definitions: without it, the API server would drop what the other version does not know.
+    // Conversion goes with the definitions: without it, the API server would drop fields that the other
+    // version does not have.
     let operator = operator
         .define(api::definitions)
         .settings(settings::keys::keys())
         .part(move |_| {
             for key in &ignored {
-                tracing::warn!(key, "this setting has no effect any more: remove it");
+                tracing::warn!(key, "this setting no longer has an effect: remove it");
             }
             Ok(())
         })

@@ -6,7 +6,7 @@ use harbor_operator::settings::HarborSettings;
 use harbor_operator::{operator, operator_with};
 
 fn main() -> ExitCode {
-    windlass_operator::main_with(&operator(), |given| {
-        HarborSettings::given(given).map(|settings| operator_with(&settings))
+    windlass_operator::main_with(&operator(), |values| {
+        HarborSettings::read(values).map(|settings| operator_with(&settings))
     })
 }

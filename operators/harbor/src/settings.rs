@@ -17,10 +17,10 @@ use crate::api::notary::KeyAlgorithm;
 
 /// The name of the HarborCluster controller. Names of children have another:
 /// [`Parent::CONTROLLER`](crate::api::children::Parent::CONTROLLER).
-pub const HARBOR_CLUSTER: &str = "harborcluster";
+pub(crate) const HARBOR_CLUSTER: &str = "harborcluster";
 
 /// Names of all controllers.
-pub const CONTROLLERS: [&str; 12] = [
+pub(crate) const CONTROLLERS: [&str; 12] = [
     "chartmuseum",
     "core",
     "exporter",
@@ -161,13 +161,13 @@ pub enum WrongSetting {
         remedy: &'static str,
     },
     /// The key does not exist.
-    #[error("there is no setting {0}: look for a typing error, or at those that --help shows")]
+    #[error("there is no setting {0}: check the spelling, or see --help")]
     Unknown(String),
 }
 
 impl HarborSettings {
     /// Sets keys and values from a file or the environment on top of the current settings. Callers leave out
-    /// unrelated environment variables with [`is_key`](Self::is_key).
+    /// unrelated environment variables.
     pub fn with<K: AsRef<str>, V: AsRef<str>>(
         mut self,
         pairs: impl IntoIterator<Item = (K, V)>,
@@ -179,7 +179,8 @@ impl HarborSettings {
     }
 
     /// Returns true if a name, as in a file or in the environment, is a key of these settings.
-    pub fn is_key(name: &str) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_key(name: &str) -> bool {
         !matches!(Self::default().set(&normal(name), ""), Err(WrongSetting::Unknown(_)))
     }
 
@@ -190,7 +191,7 @@ impl HarborSettings {
             "false" | "0" | "" => Ok(false),
             _ => Err(wrong("write true or false")),
         };
-        let time = || GoDuration::from(value).get().map_err(|_| wrong("write a time, such as 2160h"));
+        let time = || GoDuration::from(value).get().map_err(|_| wrong("write a duration, such as 2160h"));
         let count =
             || value.parse::<u32>().ok().filter(|n| *n > 0).ok_or_else(|| wrong("write a number above 0"));
         let text = || Some(value.to_owned()).filter(|value| !value.is_empty());
@@ -277,7 +278,7 @@ impl HarborSettings {
     }
 
     /// Returns the name of a Secret of Zalando's operator.
-    pub fn postgres_secret(&self, username: &str, cluster: &str) -> String {
+    pub(crate) fn postgres_secret(&self, username: &str, cluster: &str) -> String {
         self.postgres_secrets_template.replace("{username}", username).replace("{cluster}", cluster)
     }
 }
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_said_with_its_value_and_a_remedy() {
+    fn an_invalid_setting_is_an_error_with_its_value_and_a_remedy() {
         for (key, value) in [
             ("network-policies", "perhaps"),
             ("registry-encryption-cost", "99"),
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_effect_any_more_is_taken_and_named() {
+    fn settings_without_effect_are_accepted_and_named() {
         let settings = HarborSettings::default();
         let settings = settings.with([("watch-children", "true"), ("jaeger", "{}")]).unwrap();
         assert_eq!(settings.ignored.into_iter().collect::<Vec<_>>(), ["jaeger", "watch-children"]);
@@ -358,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_that_is_meant_for_trivy_wins_and_is_not_shown() {
+    fn the_trivy_token_takes_precedence_and_is_not_shown() {
         for pairs in [
             [("github-token", "general"), ("trivy-github-credentials", "own")],
             [("trivy-github-credentials", "own"), ("github-token", "general")],

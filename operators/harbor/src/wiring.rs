@@ -1,6 +1,6 @@
-//! From what a user writes about neighbours to what components are told of them: Redis, PostgreSQL, traces, proxies.
+//! Converts connections in specs (Redis, PostgreSQL, tracing, HTTP proxies) into the inputs of the renderers.
 //!
-//! Nothing here knows a particular component.
+//! Nothing here depends on a particular component.
 
 use windlass::PlanError;
 
@@ -15,14 +15,13 @@ use crate::config::telemetry::{Metrics, Trace, TraceReceiver};
 use crate::config::{Address, Confidential, SecretKey};
 use crate::workload::{Sources, Trust, count, duration, hosts, port};
 
-/// The keys under which the password of Jaeger is looked for. The last is what the first operator of these kinds read.
+/// Keys of the Jaeger password, in order of preference. The upstream operator read the last one.
 const JAEGER_KEYS: [&str; 3] = ["jaeger-password", "password", "postgres-password"];
 
-/// The files of a certificate.
+/// The keys of a certificate Secret.
 pub(crate) const CERTIFICATE: [&str; 3] = ["tls.crt", "tls.key", "ca.crt"];
 
-/// A Redis, with its password. One with a certificate is spoken to over TLS where the release can; before, certificates were written
-/// and never used.
+/// Returns a Redis with its password. With a certificate, TLS is used if the release supports it.
 pub(crate) fn redis(
     sources: &mut Sources<'_>,
     trust: &mut Trust,
@@ -37,7 +36,7 @@ pub(crate) fn redis(
     redis_with(sources, trust, field, server, release, password)
 }
 
-/// The same, with a password that is already known, or none.
+/// Returns a Redis with a known password, or without one.
 pub(crate) fn redis_with(
     sources: &mut Sources<'_>,
     trust: &mut Trust,
@@ -64,7 +63,7 @@ pub(crate) fn redis_with(
     }
 }
 
-/// A host that may have a port of its own.
+/// Returns the address of a host that may contain a port.
 fn address(host: &str, usual: u16) -> Address {
     match host.rsplit_once(':') {
         Some((name, own)) if !name.contains(':') => match own.parse() {
@@ -75,33 +74,33 @@ fn address(host: &str, usual: u16) -> Address {
     }
 }
 
-/// The number of a database of Redis.
+/// Returns the index of a Redis database.
 pub(crate) fn redis_database(field: &str, number: i32) -> Result<u8, PlanError> {
     u8::try_from(number).map_err(|_| {
-        PlanError::new(format!("{field}.database: {number} is no database: choose one of 0 to 8"))
+        PlanError::new(format!("{field}.database: {number} is not a database index: choose one of 0 to 8"))
     })
 }
 
-/// A database of PostgreSQL.
+/// Returns a PostgreSQL database.
 pub(crate) fn database(
     field: &str,
-    given: &api::postgres::PostgresConnection,
+    spec: &api::postgres::PostgresConnection,
     otherwise: &str,
 ) -> Result<Database, PlanError> {
-    if given.hosts.is_empty() {
+    if spec.hosts.is_empty() {
         return Err(PlanError::new(format!("{field}.hosts is empty: name the host of PostgreSQL")));
     }
     let address = |host: &api::postgres::PostgresHost| -> Result<Address, PlanError> {
         Ok(Address::new(&*host.host, port(&format!("{field}.hosts.port"), host.port())?))
     };
-    let mode = match given.parameters.get("sslmode") {
+    let mode = match spec.parameters.get("sslmode") {
         Some(text) => ssl_mode(&format!("{field}.parameters.sslmode"), text)?,
         None => SslMode::default(),
     };
     Ok(Database {
-        addresses: given.hosts.iter().map(address).collect::<Result<_, _>>()?,
-        username: given.username.clone(),
-        name: given.database.clone().unwrap_or_else(|| otherwise.to_owned()),
+        addresses: spec.hosts.iter().map(address).collect::<Result<_, _>>()?,
+        username: spec.username.clone(),
+        name: spec.database.clone().unwrap_or_else(|| otherwise.to_owned()),
         ssl_mode: mode,
     })
 }
@@ -112,26 +111,30 @@ fn ssl_mode(field: &str, text: &str) -> Result<SslMode, PlanError> {
         .ok_or_else(|| PlanError::new(format!("{field}: {text:?} is unknown: choose one of {}", known())))
 }
 
-/// Core's database, with its password and pool.
+/// Returns Core's database with its password and connection pool, and trusts the authority of its server.
 pub(crate) fn core_database(
     sources: &mut Sources<'_>,
-    given: &api::postgres::CoreDatabase,
+    trust: &mut Trust,
+    spec: &api::postgres::CoreDatabase,
 ) -> Result<(Database, SecretKey, Pool), PlanError> {
-    let connection = &given.connection;
+    let connection = &spec.connection;
     let database = database("spec.database", connection, "registry")?;
     let Some(secret) = &connection.password_ref else {
-        let said = "spec.database.passwordRef is missing: name the Secret with the password, under postgres-password";
-        return Err(PlanError::new(said));
+        let message = "spec.database.passwordRef is missing: name the Secret with the password, under postgres-password";
+        return Err(PlanError::new(message));
     };
     let password = sources.database_password("spec.database.passwordRef", secret);
+    if let Some(secret) = &connection.certificate_ref {
+        trust.add(sources, "spec.database.certificateRef", secret, format!("{secret}-database.crt"));
+    }
     let pool =
-        Pool { max_idle: count(given.max_idle_connections), max_open: count(given.max_open_connections) };
+        Pool { max_idle: count(spec.max_idle_connections), max_open: count(spec.max_open_connections) };
     Ok((database, password, pool))
 }
 
-/// Metrics, if there are to be any.
-pub(crate) fn metrics(given: Option<&api::observe::Metrics>) -> Result<Option<Metrics>, PlanError> {
-    let enabled = given.filter(|metrics| metrics.enabled);
+/// Returns the metrics settings; `None` if metrics are disabled.
+pub(crate) fn metrics(spec: Option<&api::observe::Metrics>) -> Result<Option<Metrics>, PlanError> {
+    let enabled = spec.filter(|metrics| metrics.enabled);
     enabled
         .map(|metrics| {
             Ok(Metrics { port: port("spec.metrics.port", metrics.port)?, path: metrics.path.clone() })
@@ -139,14 +142,14 @@ pub(crate) fn metrics(given: Option<&api::observe::Metrics>) -> Result<Option<Me
         .transpose()
 }
 
-/// Traces, if there are to be any.
+/// Returns the tracing settings; `None` if tracing is disabled.
 pub(crate) fn trace(
     sources: &mut Sources<'_>,
-    given: Option<&api::observe::Trace>,
+    spec: Option<&api::observe::Trace>,
 ) -> Result<Option<Trace>, PlanError> {
-    let Some(trace) = given.filter(|trace| trace.enabled) else { return Ok(None) };
+    let Some(trace) = spec.filter(|trace| trace.enabled) else { return Ok(None) };
     let lacking =
-        |what: &str| PlanError::new(format!("spec.trace.{what} is missing: fill it in, or turn traces off"));
+        |what: &str| PlanError::new(format!("spec.trace.{what} is missing: set it, or disable tracing"));
     let to = match trace.provider {
         TraceProvider::Jaeger => {
             let jaeger = trace.jaeger.as_ref().ok_or_else(|| lacking("jaeger"))?;
@@ -189,7 +192,8 @@ pub(crate) fn trace(
     }))
 }
 
-/// The way out. The hosts of `neighbours`, given as URLs, are always reached without a proxy.
+/// Returns the outbound HTTP proxy settings. The hosts of `neighbours`, given as URLs, are always reached
+/// directly.
 pub(crate) fn outbound<'a>(
     proxy: Option<&api::network::Proxy>,
     neighbours: impl IntoIterator<Item = &'a str>,
@@ -200,7 +204,7 @@ pub(crate) fn outbound<'a>(
     Outbound { http: proxy.http_proxy.clone(), https: proxy.https_proxy.clone(), without }
 }
 
-/// The Secret of a component's certificate, with all its files; none without TLS.
+/// Returns the Secret with a component's certificate and registers its files; `None` without TLS.
 pub(crate) fn certificate<'a>(
     sources: &mut Sources<'_>,
     field: &str,
@@ -215,7 +219,7 @@ pub(crate) fn certificate<'a>(
     Ok(Some(secret))
 }
 
-/// Whether a component is served over TLS.
+/// Returns true if a component is served over TLS.
 pub(crate) fn is_tls(served: Served) -> bool {
     served == Served::Https
 }
@@ -239,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_reached_without_a_proxy() {
+    fn other_components_are_reached_without_an_http_proxy() {
         let proxy = api::network::Proxy {
             http_proxy: Some("http://proxy".into()),
             no_proxy: vec!["localhost".into(), "core".into()],

@@ -1,8 +1,8 @@
-//! The objects of Harbors, HarborClusters and components as a first run sends them, with a fixed digest key and fixed uids: metadata,
-//! digests, dependencies, order and pod tokens. Their specs are in other snapshots.
+//! The objects of Harbors, HarborClusters and components as a first run sends them, with a fixed digest key
+//! and fixed uids: metadata, digests, dependencies, order and pod tokens. Their specs are in other snapshots.
 //!
-//! A changed digest is a write of that object in every installation, a changed token restarts its pods. Accept a change here only if that
-//! is what the release notes say.
+//! A changed digest is a write of that object in every installation, a changed token restarts its pods.
+//! Accept a change here only if that is what the release notes say.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 mod sample;
@@ -32,8 +32,8 @@ fn object(kind: &str, name: &str) -> Value {
     json!({"kind": kind, "metadata": {"name": name, "uid": uid(&format!("{kind} {name}"))}})
 }
 
-/// The plan of an owner once everything is there: the objects that it generates and renews are made up, one after the other in the order of
-/// the plan, so that each is made from those before it.
+/// The plan of an owner once everything is there: the objects that it generates and renews are made up, one
+/// after the other in the order of the plan, so that each is made from those before it.
 fn whole<B: Blueprint>(blueprint: &B, owner: &Value, objects: &[Value]) -> Applied {
     let mut owner = owner.clone();
     owner["metadata"]["namespace"] = json!("registry");
@@ -96,7 +96,7 @@ fn manifest(text: &str, kind: &str, name: &str) -> Value {
 const MANIFESTS: &str = include_str!("manifests/newer.yaml");
 
 #[test]
-fn the_objects_of_a_harbor_are_sent_as_ever() {
+fn the_applied_objects_of_a_harbor_never_change() {
     let minimal = manifest(MANIFESTS, "Harbor", "minimal");
     let full = manifest(MANIFESTS, "Harbor", "full");
     let mut proxied = minimal.clone();
@@ -113,7 +113,7 @@ fn the_objects_of_a_harbor_are_sent_as_ever() {
 }
 
 #[test]
-fn the_objects_of_a_harbor_cluster_are_sent_as_ever() {
+fn the_applied_objects_of_a_harbor_cluster_never_change() {
     let sample = manifest(include_str!("../samples/harborcluster.yaml"), "HarborCluster", "sample");
     let named = |name| manifest(MANIFESTS, "HarborCluster", name);
     // Made by other operators, and by the user.
@@ -134,7 +134,7 @@ fn of_component<C: Deployed>(owner: &Value, objects: &[Value]) -> Applied {
 }
 
 #[test]
-fn the_objects_of_components_are_sent_as_ever() {
+fn the_applied_objects_of_components_never_change() {
     for version in ["2.6.2", "2.15.2"] {
         let release = Release::of(&version.parse().unwrap()).unwrap();
         let mut objects = stored_secrets();

@@ -32,7 +32,7 @@ fn controller(kind: &str) -> String {
     kind.to_lowercase()
 }
 
-/// What every component finds: Secrets, and the claim of the images.
+/// Creates the objects that every component reads: Secrets, and the claim for images.
 async fn furnish(world: &World) -> Result<()> {
     for secret in secrets() {
         world.put(&secret).await?;
@@ -99,7 +99,9 @@ async fn a_missing_secret_is_waited_for_by_name_and_then_it_goes_on() -> Result<
         let named = format!("waiting for Secret {missing}: it does not exist");
         let status = world
             .status(&owner, "waiting by name", |status| {
-                condition(status, "Ready")["message"].as_str().is_some_and(|said| said.starts_with(&named))
+                condition(status, "Ready")["message"]
+                    .as_str()
+                    .is_some_and(|message| message.starts_with(&named))
             })
             .await?;
         assert_eq!(condition(&status, "Failed")["status"], "False", "to wait is not to fail: {status}");
@@ -107,6 +109,31 @@ async fn a_missing_secret_is_waited_for_by_name_and_then_it_goes_on() -> Result<
         world.put(&secret(missing)).await?;
         world.ready(&owner).await?;
     }
+    world.end(operator).await
+}
+
+#[tokio::test]
+async fn users_d1_the_size_limit_of_trivys_cache_can_be_removed() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let world = World::new(env, "limit").await?;
+    furnish(&world).await?;
+    let operator = world.operator().await?;
+    let mut owner = component("Trivy", "2.15.2", false);
+    owner["spec"]["storage"]["cache"] = json!({"volumeSource": {"emptyDir": {"sizeLimit": "1Gi"}}});
+    world.put(&owner).await?;
+    world.ready(&owner).await?;
+    let limit = |deployment: &Deployment| {
+        let pod = deployment.spec.as_ref().unwrap().template.spec.as_ref().unwrap();
+        let cache = pod.volumes.iter().flatten().find(|volume| volume.name == "cache");
+        cache.and_then(|cache| cache.empty_dir.clone()).map(|empty| empty.size_limit)
+    };
+    let name = child_name(NAME, "trivy");
+    assert!(limit(&world.get(&name).await?).unwrap().is_some());
+    let without =
+        json!({"spec": {"storage": {"cache": {"volumeSource": {"emptyDir": {"sizeLimit": null}}}}}});
+    world.change::<harbor_operator::api::Trivy>(NAME, without).await?;
+    world.see::<Deployment>(&name, "without a limit", |next| limit(next) == Some(None)).await?;
+    world.ready(&owner).await?;
     world.end(operator).await
 }
 
@@ -127,8 +154,9 @@ async fn a_missing_key_is_named_and_what_runs_goes_on() -> Result<()> {
     world.put(&broken).await?;
     world
         .status(&owner, "the key is named", |status| {
-            let said = condition(status, "Ready")["message"].to_string();
-            said.contains("spec.csrfKeyRef") && said.contains("Secret csrf has no text under the key key")
+            let message = condition(status, "Ready")["message"].to_string();
+            message.contains("spec.csrfKeyRef")
+                && message.contains("Secret csrf has no text under the key key")
         })
         .await?;
     let during: Deployment = world.get(&name).await?;
@@ -143,7 +171,7 @@ async fn a_missing_key_is_named_and_what_runs_goes_on() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_password_under_the_key_of_others_works_and_its_place_is_advised_on() -> Result<()> {
+async fn a_password_under_another_key_works_and_advice_names_the_right_key() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let world = World::new(env, "advice").await?;
     furnish(&world).await?;
@@ -161,7 +189,7 @@ async fn a_password_under_the_key_of_others_works_and_its_place_is_advised_on() 
         world.put(owner).await?;
         let status = world.ready(owner).await?;
         let advice = condition(&status, "Advice")["message"].as_str().unwrap_or_default();
-        for part in ["Secret database", "under postgresql-password", "postgres-password"] {
+        for part in ["Secret database", "under the key postgresql-password", "to the key postgres-password"] {
             assert!(advice.contains(part), "{part} in {advice:?}");
         }
         world.delete(&secret("database")).await?;
@@ -177,7 +205,8 @@ async fn revisions(world: &World, deployment: &str) -> Result<usize> {
     Ok(all.iter().filter(owned).count())
 }
 
-/// Every Secret of [`components_with_more`], and the kinds whose pods read it: itself, or what we write of it.
+/// Every Secret of [`components_with_more`], and the kinds whose pods read it: itself, or what we write of
+/// it.
 const READERS: &[(&str, &[&str])] = &[
     ("admin", &["Core"]),
     ("csrf", &["Core"]),
@@ -290,7 +319,7 @@ fn components_with_more() -> Vec<Value> {
 }
 
 /// A Secret of the samples, or one with every key that is asked for beyond them.
-fn given(name: &str) -> Value {
+fn sample_secret(name: &str) -> Value {
     let sample = secrets().into_iter().find(|secret| secret["metadata"]["name"] == name);
     sample.unwrap_or_else(|| {
         let data = json!({"secret": "a", "password": "b", "tls.crt": "c", "tls.key": "d", "ca.crt": "e"});
@@ -300,7 +329,7 @@ fn given(name: &str) -> Value {
 
 /// The same with another last character in each value: some have to have a certain length.
 fn rotated(name: &str) -> Value {
-    let mut secret = given(name);
+    let mut secret = sample_secret(name);
     for value in secret["stringData"].as_object_mut().unwrap().values_mut() {
         let mut text = value.as_str().unwrap().to_owned();
         text.pop();
@@ -310,7 +339,7 @@ fn rotated(name: &str) -> Value {
     secret
 }
 
-/// Of the Deployment of each kind: how often what is wanted of it has changed, and of what its pods are made.
+/// Returns the generation and the pod template of the Deployment of each kind.
 async fn workloads(world: &World) -> Result<BTreeMap<&'static str, (i64, PodTemplateSpec)>> {
     let mut all = BTreeMap::new();
     for (kind, _) in KINDS {
@@ -329,7 +358,7 @@ async fn a3_a_changed_secret_replaces_the_pods_that_read_it_once_and_no_others()
     let env = or_not_run!(TestEnv::shared().await);
     let world = World::new(env, "rotate").await?;
     for &(name, _) in READERS {
-        world.put(&given(name)).await?;
+        world.put(&sample_secret(name)).await?;
     }
     let operator = world.operator().await?;
     let owners = components_with_more();
@@ -413,6 +442,7 @@ async fn a4_an_edited_child_is_healed_and_a_converged_one_is_left_alone() -> Res
     world.ready(&owner).await?;
     world.ready(&controller_object).await?;
     operator.idle_after(2).await?;
+    operator.events_written().await?;
 
     // Worth a look, and nothing to do about; then again after a restart.
     let mark = world.mark()?;
@@ -441,7 +471,7 @@ async fn a_registry_waits_for_its_controller_and_the_controller_for_the_registry
     let named = format!("waiting for RegistryController {NAME}: it does not exist");
     world
         .status(&owner, "waiting for its controller", |status| {
-            condition(status, "Ready")["message"].as_str().is_some_and(|said| said.starts_with(&named))
+            condition(status, "Ready")["message"].as_str().is_some_and(|message| message.starts_with(&named))
         })
         .await?;
     world.put(&beside).await?;
@@ -483,7 +513,7 @@ async fn a_registry_waits_for_its_controller_and_the_controller_for_the_registry
 }
 
 #[tokio::test]
-async fn a_component_of_no_version_is_told_what_to_do() -> Result<()> {
+async fn a_component_without_a_version_has_the_remedy_in_its_status() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let world = World::new(env, "version").await?;
     let operator = world.operator().await?;
@@ -492,8 +522,8 @@ async fn a_component_of_no_version_is_told_what_to_do() -> Result<()> {
     world.put(&owner).await?;
     let status =
         world.status(&owner, "refused", |status| condition(status, "Failed")["status"] == "True").await?;
-    let said = condition(&status, "Ready")["message"].to_string();
-    assert!(said.contains("harbor.goharbor.io/version") && said.contains("spec.image"), "{said}");
+    let message = condition(&status, "Ready")["message"].to_string();
+    assert!(message.contains("harbor.goharbor.io/version") && message.contains("spec.image"), "{message}");
     owner["metadata"]["annotations"] = json!({"harbor.goharbor.io/version": "2.15.2"});
     world.put(&owner).await?;
     world.ready(&owner).await?;
@@ -501,7 +531,7 @@ async fn a_component_of_no_version_is_told_what_to_do() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_operator_with_a_class_looks_after_that_class_only() -> Result<()> {
+async fn an_operator_with_a_class_reconciles_that_class_only() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let world = World::new(env, "class").await?;
     let portal = |name: &str, class: Option<&str>| {

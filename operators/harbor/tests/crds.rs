@@ -1,11 +1,12 @@
-//! The kinds on a real API server: what is accepted, what is filled in, what is refused, and what is converted.
+//! The kinds on a real API server: what is accepted, what is filled in, what is refused, and what is
+//! converted.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result};
 use harbor_operator::api::harbor::HarborCommon;
-use harbor_operator::api::validation::{VersionRules, validators};
+use harbor_operator::api::validation::{Previous, VersionRules, validators};
 use harbor_operator::api::{
     ChartMuseum, Core, Exporter, Harbor, HarborCluster, JobService, NotaryServer, NotarySigner, Portal,
     Registry, RegistryController, Trivy, conversion, definitions,
@@ -23,7 +24,7 @@ use windlass_runtime::manager::Stop;
 use windlass_runtime::webhook::Findings;
 use windlass_testenv::{Options, TestEnv, eventually, or_not_run};
 
-/// What `kubectl apply` can keep in an annotation.
+/// Size in bytes of the largest annotation that `kubectl apply` can store.
 const LIMIT: usize = 262_144;
 
 fn manifests(name: &str) -> Result<Vec<Value>> {
@@ -129,7 +130,7 @@ fn every_definition_can_be_applied_by_kubectl() {
 }
 
 #[tokio::test]
-async fn what_users_have_written_is_accepted_and_kept_word_for_word() -> Result<()> {
+async fn upstream_manifests_are_accepted_and_kept_unchanged() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     env.install_crds(&definitions()).await?;
     let namespace = env.namespace("accepted").await?;
@@ -153,7 +154,7 @@ async fn what_users_have_written_is_accepted_and_kept_word_for_word() -> Result<
 }
 
 #[tokio::test]
-async fn what_is_not_said_is_what_it_has_always_been() -> Result<()> {
+async fn defaults_are_those_of_upstream() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     env.install_crds(&definitions()).await?;
     let namespace = env.namespace("defaults").await?;
@@ -190,7 +191,7 @@ fn changed(base: &Value, path: &str, value: Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_refused_with_the_field_and_the_remedy() -> Result<()> {
+async fn invalid_objects_are_refused_with_the_field_and_the_remedy() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     env.install_crds(&definitions()).await?;
     let namespace = env.namespace("refused").await?;
@@ -217,18 +218,18 @@ async fn what_is_wrong_is_refused_with_the_field_and_the_remedy() -> Result<()> 
         ),
         (
             changed(harbor, "/spec/imageChartStorage", two),
-            "imageChartStorage names s3 oss",
-            "give exactly one of s3",
+            "imageChartStorage sets s3 oss",
+            "set exactly one of s3",
         ),
         (
             changed(harbor, "/spec/imageChartStorage", json!({})),
-            "imageChartStorage names no store",
-            "give exactly one of s3",
+            "imageChartStorage sets no storage backend",
+            "set exactly one of s3",
         ),
         (
             changed(harbor, "/spec/trace", json!({"enabled": true, "provider": "jaeger"})),
-            "provider jaeger",
-            "fill in jaeger",
+            "trace.provider is jaeger",
+            "set jaeger",
         ),
         (
             changed(cluster, "/spec/cache/kind", "RedisFailover".into()),
@@ -243,13 +244,9 @@ async fn what_is_wrong_is_refused_with_the_field_and_the_remedy() -> Result<()> 
         (
             changed(cluster, "/spec/storage/kind", "MinIO".into()),
             "storage.kind is MinIO",
-            "fill in storage.spec.minIO",
+            "set storage.spec.minIO",
         ),
-        (
-            changed(cluster, "/spec/storage/kind", "Gcs".into()),
-            "storage.kind is Gcs",
-            "fill in storage.spec.gcs",
-        ),
+        (changed(cluster, "/spec/storage/kind", "Gcs".into()), "storage.kind is Gcs", "set storage.spec.gcs"),
         (changed(cluster, "/spec/storage", minio(3, false)), "below the 4 volumes", "raise one of them"),
         (changed(cluster, "/spec/storage", minio(4, true)), "redirected to MinIO", "redirect.expose.ingress"),
         (
@@ -264,7 +261,7 @@ async fn what_is_wrong_is_refused_with_the_field_and_the_remedy() -> Result<()> 
         ),
         (
             changed(component("Registry"), "/spec/storage/driver", json!({})),
-            "driver names no store",
+            "driver sets no storage backend",
             "inmemory",
         ),
         (
@@ -289,7 +286,7 @@ async fn what_is_wrong_is_refused_with_the_field_and_the_remedy() -> Result<()> 
 }
 
 #[tokio::test]
-async fn the_one_null_that_was_kept_still_is_and_times_are_as_go_reads_them() -> Result<()> {
+async fn a_null_in_loggers_files_is_kept_and_durations_are_those_of_go() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     env.install_crds(&definitions()).await?;
     let namespace = env.namespace("odd").await?;
@@ -314,8 +311,8 @@ async fn the_one_null_that_was_kept_still_is_and_times_are_as_go_reads_them() ->
 struct NotNine;
 
 impl VersionRules for NotNine {
-    fn judge(&self, old: Option<&HarborCommon>, new: &HarborCommon, found: &mut Findings) {
-        if new.version == "9.9.9" && old.is_none_or(|old| old.version != new.version) {
+    fn judge(&self, old: Option<&Previous<'_>>, new: &HarborCommon, found: &mut Findings) {
+        if new.version == "9.9.9" && old.is_none_or(|old| old.common.version != new.version) {
             found.invalid("spec.version", &new.version, "choose 2.15.2");
         }
     }
@@ -330,7 +327,7 @@ fn operator() -> Operator {
 
 /// The whole way: the API server asks our webhooks, about both versions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_api_server_has_objects_converted_and_judged() -> Result<()> {
+async fn the_api_server_calls_conversion_and_validation() -> Result<()> {
     let env = or_not_run!(TestEnv::private(Options::private()).await);
     let namespace = env.namespace("webhooks").await?;
     let (client, home) = (env.client(), namespace.name().to_owned());
@@ -398,7 +395,87 @@ async fn the_api_server_has_objects_converted_and_judged() -> Result<()> {
     let mut lacking = changed(&old[2], "/metadata/name", "lacking".into());
     lacking["spec"].as_object_mut().unwrap().remove("redis");
     let message = refusal(&client, &home, &lacking).await;
-    assert!(message.contains("spec.redis: Required value: say where Redis is"), "{message}");
+    assert!(message.contains("spec.redis: Required value: set the address of Redis"), "{message}");
+
+    stopper.request();
+    running.await??;
+    Ok(())
+}
+
+/// Bad values reached the operator, and blocked every other change there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn users_n13_n17_the_api_server_refuses_bad_values_and_lets_other_changes_pass() -> Result<()> {
+    let env = or_not_run!(TestEnv::private(Options::private()).await);
+    let namespace = env.namespace("bad-values").await?;
+    let (client, home) = (env.client(), namespace.name().to_owned());
+    let operator = operator();
+    let settings = Settings {
+        own_namespace: Some(home.clone()),
+        webhooks: Some(([127, 0, 0, 1], 0).into()),
+        webhook_names: ["127.0.0.1".to_owned()].into(),
+        ..Settings::default().in_namespaces([&*home])
+    };
+    // Stored before there was a webhook to refuse it.
+    env.install_crds(&definitions()).await?;
+    let own = |volume: Value| json!({"kind": "BuiltIn", "spec": {"builtIn": volume}});
+    let good = json!({
+        "apiVersion": "goharbor.io/v1beta1", "kind": "HarborCluster", "metadata": {"name": "volumes"},
+        "spec": {
+            "externalURL": "https://harbor.example.com", "harborAdminPasswordRef": "admin", "version": "2.15.2",
+            "expose": {"core": {"ingress": {"host": "harbor.example.com"}}},
+            "cache": own(json!({})), "database": own(json!({"storage": "10Gi"})), "storage": own(json!({})),
+        },
+    });
+    let bad = changed(&good, "/metadata/name", "stored".into());
+    let bad = changed(&bad, "/spec/database", own(json!({"storage": "ten gigs"})));
+    let bad = changed(&bad, "/spec/core", json!({"extraEnv": [{"name": "A", "vlaue": "b"}]}));
+    apply(&client, &home, &bad).await?;
+
+    let process = operator.assemble(env.config().clone(), &settings)?;
+    let address = process.webhooks().context("no webhooks")?;
+    let (stopper, stop) = Stop::pair();
+    let running = tokio::spawn(process.run_until(stop));
+    install(&env, &operator, &home, &format!("https://{address}")).await?;
+
+    apply(&client, &home, &good).await?;
+    let cases = [
+        (
+            "/spec/database",
+            own(json!({"storage": "ten gigs"})),
+            "spec.database.spec.builtIn.storage: Invalid value: \"ten gigs\"",
+        ),
+        ("/spec/database", own(json!({"storage": "9Gi"})), "a volume cannot shrink: write 10Gi or more"),
+        (
+            "/spec/cache",
+            own(json!({"storageClassName": "Fast SSD"})),
+            "spec.cache.spec.builtIn.storageClassName: Invalid value",
+        ),
+        (
+            "/spec/core",
+            json!({"extraEnv": [{"name": "A", "vlaue": "b"}]}),
+            "spec.core.extraEnv[0].vlaue: Forbidden",
+        ),
+        (
+            "/spec/core",
+            json!({"affinity": {"nodeAfinity": {"a": 1}}}),
+            "spec.core.affinity.nodeAfinity: Forbidden",
+        ),
+        (
+            "/spec/core",
+            json!({"resources": {"limits": {"memory": "lots"}}}),
+            "spec.core.resources.limits.memory: Invalid value: \"lots\"",
+        ),
+    ];
+    for (place, value, expected) in cases {
+        let message = refusal(&client, &home, &changed(&good, place, value)).await;
+        assert!(message.contains(expected), "{expected} in {message}");
+    }
+    // Other fields of what was stored before can change, and its bad values can be mended.
+    apply(&client, &home, &changed(&bad, "/spec/externalURL", "https://other.example.com".into())).await?;
+    let worse = changed(&bad, "/spec/database", own(json!({"storage": "eleven gigs"})));
+    let message = refusal(&client, &home, &worse).await;
+    assert!(message.contains("\"eleven gigs\"") && !message.contains("vlaue"), "{message}");
+    apply(&client, &home, &changed(&bad, "/spec/database", own(json!({"storage": "10Gi"})))).await?;
 
     stopper.request();
     running.await??;
@@ -447,7 +524,8 @@ async fn install(env: &TestEnv, operator: &Operator, home: &str, url: &str) -> R
         })
         .await?;
     }
-    // The API server learns of definitions and configurations by watches of its own: until it asks, nothing is refused.
+    // The API server learns of definitions and configurations by watches of its own: until it asks, nothing
+    // is refused.
     let bad =
         self::manifests("older")?.into_iter().find(|object| object["metadata"]["name"] == "old").unwrap();
     let bad = changed(&changed(&bad, "/metadata/name", "probe".into()), "/spec/version", "9.9.9".into());

@@ -1,6 +1,8 @@
-//! What we render, given to the programs that read it: distribution, nginx, PostgreSQL and Redis of Debian's packages.
+//! Feeds the rendered configuration to the programs that read it: distribution, nginx, PostgreSQL and Redis
+//! from Debian's packages.
 //!
-//! All servers listen on 127.0.0.1, on ports of their own, and end with their test. Missing programs are fetched into the project's cache.
+//! All servers listen on 127.0.0.1, on ports of their own, and end with their test. Missing programs are
+//! fetched into the project's cache.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)] // a test fails by panicking
 
 #[path = "programs/drawn.rs"]

@@ -1,10 +1,13 @@
-//! Every object of every component as it would be applied, for the releases that differ most, plain and with internal TLS.
+//! Every object of every component as it would be applied, for the releases that differ most, plain and with
+//! internal TLS.
 //!
 //! A snapshot shows the values of Secrets as they are stored: in these tests they are no secrets.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
 mod sample;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use harbor_operator::api::{
     ChartMuseum, Core, Exporter, JobService, NotaryServer, NotarySigner, Portal, Registry, Trivy,
 };
@@ -86,7 +89,8 @@ fn shown(sketch: &Sketch) -> String {
     objects.map(|object| serde_saphyr::to_string(object.body()).unwrap()).collect::<Vec<_>>().join("---\n")
 }
 
-/// What differs with the store: configuration, Secrets, volumes. One release is enough, its files are shown elsewhere.
+/// Draws the parts that depend on the store: configuration, Secrets, volumes. One release is enough, because
+/// other tests show the files of each release.
 #[test]
 fn registries_and_chart_museums_are_drawn_for_each_store() {
     let key = |name: &str| json!({"kind": "Secret", "metadata": {"name": name}, "data": {"secret": "eA==", "GCS_KEY_DATA": "e30=", "ca.crt": "eA=="}});
@@ -207,7 +211,7 @@ fn pods_pass_the_restricted_level_of_pod_security() {
 }
 
 #[test]
-fn what_is_mounted_is_there_and_certificates_are_never_single_files() {
+fn every_mounted_volume_exists_and_certificates_are_mounted_as_directories() {
     templates(|who, template| {
         let pod = &template["spec"];
         let volumes = pod["volumes"].as_array().cloned().unwrap_or_default();
@@ -259,7 +263,7 @@ fn an_authority_named_twice_is_one_file_and_two_that_would_share_a_name_do_not()
 }
 
 #[test]
-fn nothing_in_a_pod_template_tells_the_operators_version() {
+fn pod_templates_do_not_contain_the_operators_version() {
     templates(|who, template| {
         let metadata = template["metadata"].to_string();
         assert!(!metadata.contains(env!("CARGO_PKG_VERSION")), "{who}: {metadata}");
@@ -427,7 +431,7 @@ fn a_component_of_no_version_is_refused_with_the_remedy() {
     }
 }
 
-/// What a user may ask of pods.
+/// Settings of pods that a user may set.
 fn asked() -> Value {
     let term = json!({"labelSelector": {"matchLabels": {"a": "b"}}, "topologyKey": "zone"});
     json!({
@@ -453,7 +457,7 @@ fn deployment(sketch: &Sketch) -> &Value {
 }
 
 #[test]
-fn what_a_user_asks_of_pods_reaches_them() {
+fn pod_settings_of_the_spec_reach_the_pods() {
     let asked = asked();
     for (kind, _) in KINDS {
         let mut owner = component(kind, "2.6.2", false);
@@ -496,7 +500,7 @@ fn what_a_user_asks_of_pods_reaches_them() {
 }
 
 #[test]
-fn what_is_asked_for_registryctl_reaches_the_pods_of_the_registry() {
+fn settings_of_registryctl_reach_the_pods_of_the_registry() {
     let asked = asked();
     let mut there = everything("2.15.2", false);
     let controller = there.iter_mut().find(|object| object["kind"] == "RegistryController").unwrap();
@@ -531,21 +535,21 @@ fn the_secret_of_a_registry_arrives_as_it_is_whatever_is_in_it() {
 }
 
 #[test]
-fn contour_is_told_which_port_speaks_tls() {
-    let told = |controller: &str, tls: bool| {
+fn contour_gets_the_annotation_of_the_tls_port() {
+    let annotation = |controller: &str, tls: bool| {
         let mut owner = component("Core", "2.15.2", tls);
         owner["metadata"]["annotations"]["goharbor.io/ingress-controller"] = json!(controller);
         let sketch = draw(&owner, &everything("2.15.2", tls)).unwrap();
         let service = sketch.objects.iter().find(|object| object.resource().kind == "Service").unwrap();
         service.body()["metadata"]["annotations"]["projectcontour.io/upstream-protocol.tls"].clone()
     };
-    assert!(told("contour", true).is_string());
-    assert!(told("contour", false).is_null(), "there is none");
-    assert!(told("default", true).is_null(), "nobody would read it");
+    assert!(annotation("contour", true).is_string());
+    assert!(annotation("contour", false).is_null(), "there is none");
+    assert!(annotation("default", true).is_null(), "nobody would read it");
 }
 
 #[test]
-fn a13_policies_are_made_where_asked_for_and_open_what_is_served() {
+fn a13_network_policies_are_created_where_enabled_and_open_the_served_ports() {
     for (kind, _) in KINDS {
         let mut owner = component(kind, "2.6.2", true);
         let plain = draw(&owner, &everything("2.6.2", true)).unwrap();
@@ -571,5 +575,38 @@ fn a13_policies_are_made_where_asked_for_and_open_what_is_served() {
             .map(|port| port["port"].clone())
             .collect();
         assert_eq!(open, ports, "{kind}");
+    }
+}
+
+/// The volumes of the pods of a component, and its whole rendering.
+fn pods(kind: &str, change: impl FnOnce(&mut Value)) -> (Value, String) {
+    let version = if kind.starts_with("Notary") { "2.6.2" } else { "2.15.2" };
+    let mut owner = component(kind, version, false);
+    change(&mut owner["spec"]);
+    let mut all = everything(version, false);
+    all.push(json!({"kind": "Secret", "metadata": {"name": "db-ca"}, "data": {"ca.crt": "YXV0aG9yaXR5"}}));
+    let sketch = draw(&owner, &all).unwrap();
+    assert!(sketch.waiting.is_empty(), "{kind}: {:?}", sketch.waiting);
+    let deployment = sketch.objects.iter().find(|object| object.makes_pods()).unwrap();
+    let volumes = deployment.body()["spec"]["template"]["spec"]["volumes"].clone();
+    let text = sketch.objects.iter().map(|object| object.body().to_string()).collect();
+    (volumes, text)
+}
+
+#[test]
+fn users_d3_components_trust_the_authority_of_their_database() {
+    for kind in ["Core", "Exporter"] {
+        let (volumes, _) = pods(kind, |spec| spec["database"]["certificateRef"] = json!("db-ca"));
+        let text = volumes.to_string();
+        assert!(text.contains(r#""items":[{"key":"ca.crt","path":"db-ca-database.crt"}]"#), "{kind}: {text}");
+    }
+    for kind in ["NotaryServer", "NotarySigner"] {
+        let (volumes, text) =
+            pods(kind, |spec| spec["storage"]["postgres"]["certificateRef"] = json!("db-ca"));
+        assert!(volumes.to_string().contains(r#""secretName":"db-ca""#), "{kind}: {volumes}");
+        assert!(text.contains(r#""mountPath":"/etc/notary-database""#), "{kind}: {text}");
+        let url = text.split(r#""DB_URL":""#).nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+        let url = String::from_utf8(BASE64_STANDARD.decode(url).unwrap()).unwrap();
+        assert!(url.ends_with("&sslrootcert=/etc/notary-database/ca.crt"), "{kind}: {url}");
     }
 }

@@ -1,8 +1,9 @@
-//! Inside a crate the arrows point one way: no two sibling modules use each other, directly or through others, at any depth, and
-//! none uses another against a declared order.
+//! Inside a crate the arrows point one way: no two sibling modules use each other, directly or through
+//! others, at any depth, and none uses another against a declared order.
 //!
-//! A module counts together with its children. A child that uses an item of its parent's own file is no arrow; a name that the
-//! parent only re-exports from another child is an arrow to that child. Code under `cfg(test)` does not count.
+//! A module counts together with its children. A child that uses an item of its parent's own file is no
+//! arrow; a name that the parent only re-exports from another child is an arrow to that child. Code under
+//! `cfg(test)` does not count.
 
 mod attributes;
 mod cycles;

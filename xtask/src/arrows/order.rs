@@ -13,7 +13,8 @@ pub(super) const TABLE: &[Entry] = &[Entry {
 /// The rules of one package.
 pub(super) struct Entry {
     pub(super) package: &'static str,
-    /// The work that has to be done before the package is checked. What is wrong until then is counted and printed, and fails nothing.
+    /// The work that has to be done before the package is checked. What is wrong until then is counted and
+    /// printed, and fails nothing.
     pub(super) not_yet: Option<&'static str>,
     pub(super) order: Option<Order>,
 }
@@ -22,7 +23,7 @@ pub(super) struct Entry {
 pub(super) struct Order {
     /// Each uses only what is to its right.
     pub(super) rooms: &'static [&'static str],
-    /// These are used by any room, and use none.
+    /// Modules that any room may use, and that use none.
     pub(super) anybody: &'static [&'static str],
 }
 

@@ -1,4 +1,5 @@
-//! Every path in a piece of syntax: in `use` trees, in types and expressions, in the tokens of macros, in attributes.
+//! Every path in a piece of syntax: in `use` trees, in types and expressions, in the tokens of macros, in
+//! attributes.
 
 use std::rc::Rc;
 

@@ -1,7 +1,8 @@
-//! From paths to arrows: which of its siblings a module uses.
+//! Resolution of paths into arrows: which of its siblings a module uses.
 //!
-//! A path is followed from the module that it is written in, through child modules and imports, until it leaves the ancestors of
-//! that module. The module that it enters there is the sibling that is used, wherever the item behind it is defined.
+//! A path is followed from the module that it is written in, through child modules and imports, until it
+//! leaves the ancestors of that module. The module that it enters there is the sibling that is used, wherever
+//! the item behind it is defined.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +42,8 @@ pub(super) fn resolve(tree: &Tree) -> Resolved<'_> {
     for (user, module) in tree.modules.iter().enumerate() {
         for mention in &module.mentions {
             let above = |id: Id| tree.upwards(user).any(|above| above == id);
-            // A path through an import adds nothing to the arrow of that import, unless it stays above the module that it is in.
+            // A path through an import adds nothing to the arrow of that import, unless it stays above the
+            // module that it is in.
             let first = &mention.path[0];
             if !is_start(first)
                 && follow(tree, user, user, std::slice::from_ref(first), DEPTH)
@@ -61,7 +63,8 @@ pub(super) fn resolve(tree: &Tree) -> Resolved<'_> {
     resolved
 }
 
-/// The siblings between which an arrow from `user` to `target` goes, and their parent. None if one of the two is above the other.
+/// The siblings between which an arrow from `user` to `target` goes, and their parent. None if one of the two
+/// is above the other.
 fn between(tree: &Tree, user: Id, target: Id) -> Option<(Id, (Id, Id))> {
     let downwards = |id| {
         let mut path: Vec<Id> = tree.upwards(id).collect();
@@ -73,7 +76,8 @@ fn between(tree: &Tree, user: Id, target: Id) -> Option<(Id, (Id, Id))> {
     Some((user[fork - 1], (user[fork], target[fork])))
 }
 
-/// Follows a path that is written in the module `at` until it leaves the ancestors of `user`. None if it leads out of the crate.
+/// Follows a path that is written in the module `at` until it leaves the ancestors of `user`. None if it
+/// leads out of the crate.
 fn follow(tree: &Tree, user: Id, at: Id, path: &[String], depth: usize) -> Option<Target> {
     let depth = depth.checked_sub(1)?;
     let mut here = at;

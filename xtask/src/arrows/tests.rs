@@ -12,7 +12,7 @@ fn complaints(fixture: &str) -> Vec<String> {
     complaints_with(fixture, None, false)
 }
 
-/// Without the remedy, which is the same everywhere.
+/// The error without its remedy, which is the same everywhere.
 fn one_complaint(fixture: &str) -> String {
     let complaints = complaints(fixture);
     assert_eq!(complaints.len(), 1, "{complaints:#?}");

@@ -1,4 +1,5 @@
-//! The modules of one crate as they stand in its files: names, items, imports, and every path that is written in them.
+//! The modules of one crate as they stand in its files: names, items, imports, and every path that is written
+//! in them.
 //!
 //! Items under `cfg(test)` are left out, and with them the files that only tests compile.
 
@@ -19,7 +20,7 @@ pub(super) struct Tree {
     pub(super) modules: Vec<Module>,
 }
 
-/// One module.
+/// A module of the crate.
 #[derive(Default)]
 pub(super) struct Module {
     /// The name of the module; `crate` for the root.
@@ -54,14 +55,14 @@ impl Tree {
         if is_for_tests(&syntax.attrs) {
             return Ok(());
         }
-        let place = Place { file: name, path: file, directory, base };
-        self.items(id, &syntax.items, &place)
+        let location = SourceLocation { file: name, path: file, directory, base };
+        self.items(id, &syntax.items, &location)
     }
 
-    fn items(&mut self, id: Id, items: &[Item], place: &Place<'_>) -> Result<(), String> {
+    fn items(&mut self, id: Id, items: &[Item], location: &SourceLocation<'_>) -> Result<(), String> {
         for item in items.iter().filter(|item| !is_for_tests(of_item(item))) {
             if let Item::Mod(module) = item {
-                self.module(id, module, place)?;
+                self.module(id, module, location)?;
                 continue;
             }
             if let Item::Use(import) = item
@@ -80,7 +81,7 @@ impl Tree {
                 }
                 self.modules[id].items.insert(name);
             }
-            self.modules[id].mentions.extend(paths::mentions(item, &place.file));
+            self.modules[id].mentions.extend(paths::mentions(item, &location.file));
         }
         Ok(())
     }
@@ -94,29 +95,29 @@ impl Tree {
         }
     }
 
-    fn module(&mut self, parent: Id, module: &ItemMod, place: &Place<'_>) -> Result<(), String> {
+    fn module(&mut self, parent: Id, module: &ItemMod, location: &SourceLocation<'_>) -> Result<(), String> {
         let name = paths::plain(&module.ident);
         let id = self.modules.len();
         self.modules.push(Module { name: name.clone(), parent: Some(parent), ..Module::default() });
         self.modules[parent].children.insert(name.clone(), id);
-        let inside = place.directory.join(&name);
+        let inside = location.directory.join(&name);
         if let Some((_, items)) = &module.content {
-            let place = Place { file: place.file.clone(), directory: &inside, ..*place };
-            return self.items(id, items, &place);
+            let location = SourceLocation { file: location.file.clone(), directory: &inside, ..*location };
+            return self.items(id, items, &location);
         }
         let (file, directory) = if let Some(path) = path_attribute(&module.attrs) {
-            let file = place.path.parent().unwrap_or(place.base).join(path);
-            let directory = file.parent().unwrap_or(place.base).to_owned();
+            let file = location.path.parent().unwrap_or(location.base).join(path);
+            let directory = file.parent().unwrap_or(location.base).to_owned();
             (file, directory)
         } else {
-            let flat = place.directory.join(format!("{name}.rs"));
+            let flat = location.directory.join(format!("{name}.rs"));
             if flat.exists() { (flat, inside) } else { (inside.join("mod.rs"), inside) }
         };
         if !file.exists() {
             let line = module.ident.span().start().line;
-            return Err(format!("{}:{line}: there is no file of module `{name}`", place.file));
+            return Err(format!("{}:{line}: there is no file of module `{name}`", location.file));
         }
-        self.file(id, &file, &directory, place.base)
+        self.file(id, &file, &directory, location.base)
     }
 
     /// The module's path from the root: `["crate", "cache", "store"]`.
@@ -132,8 +133,8 @@ impl Tree {
     }
 }
 
-/// The place of an item in the file system.
-struct Place<'a> {
+/// The location of an item in the file system.
+struct SourceLocation<'a> {
     /// The file's name in messages.
     file: Rc<str>,
     path: &'a Path,

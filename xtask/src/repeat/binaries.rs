@@ -1,5 +1,6 @@
 //! The test binaries of the workspace, as cargo builds them.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -16,17 +17,25 @@ pub(super) struct Binary {
 }
 
 impl Binary {
-    /// The binary as cargo runs it: in the directory of its package.
+    /// The binary as cargo runs it: in the directory of its package, with the variables that tests read.
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.executable);
-        command.current_dir(&self.directory).env("CARGO_MANIFEST_DIR", &self.directory);
+        let package = self.name.split('/').next().unwrap_or_default();
+        command.current_dir(&self.directory);
+        command.env("CARGO_MANIFEST_DIR", &self.directory).env("CARGO_PKG_NAME", package);
         command
     }
+}
 
-    /// True if the user means this binary: by package, by target, or by both.
-    fn is(&self, word: &str) -> bool {
-        self.name == word || self.name.split('/').any(|part| part == word)
-    }
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    targets: Vec<Target>,
 }
 
 #[derive(Deserialize)]
@@ -47,6 +56,9 @@ struct Message {
 struct Target {
     kind: Vec<String>,
     name: String,
+    /// `cargo test` builds the target's tests.
+    #[serde(default)]
+    test: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -54,17 +66,50 @@ struct Profile {
     test: bool,
 }
 
-/// Builds the tests of the workspace, and returns the binaries that the words name; all, if there are none.
-pub(super) fn build(words: &[String]) -> Result<Vec<Binary>, String> {
+/// The names of the test binaries that the words mean, without building anything; all, if there are no words.
+pub(super) fn find(words: &[String]) -> Result<Vec<String>, String> {
     let output = super::cargo()
-        .args(["test", "--workspace", "--no-run", "--message-format=json"])
+        .args(["metadata", "--no-deps", "--format-version=1"])
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cargo does not run: {error}"))?;
+    if !output.status.success() {
+        return Err("cargo metadata failed: see its messages above".to_owned());
+    }
+    choose(declared(&String::from_utf8_lossy(&output.stdout))?, words)
+}
+
+/// Builds the test binaries of these names. Only their packages are built.
+pub(super) fn build(names: &[String]) -> Result<Vec<Binary>, String> {
+    let packages: BTreeSet<&str> = names.iter().filter_map(|name| name.split('/').next()).collect();
+    let output = super::cargo()
+        .args(["test", "--no-run", "--message-format=json"])
+        .args(packages.iter().flat_map(|package| ["--package", package]))
         .stderr(Stdio::inherit())
         .output()
         .map_err(|error| format!("cargo does not run: {error}"))?;
     if !output.status.success() {
         return Err("the tests do not build: see cargo's messages above".to_owned());
     }
-    choose(parse(&String::from_utf8_lossy(&output.stdout)), words)
+    let mut binaries = parse(&String::from_utf8_lossy(&output.stdout));
+    binaries.retain(|binary| names.contains(&binary.name));
+    match names.iter().find(|name| !binaries.iter().any(|binary| binary.name == **name)) {
+        Some(name) => Err(format!("cargo built no test binary for {name}")),
+        None => Ok(binaries),
+    }
+}
+
+/// The names of all test binaries that `cargo metadata` declares, in order.
+fn declared(metadata: &str) -> Result<Vec<String>, String> {
+    let metadata: Metadata =
+        serde_json::from_str(metadata).map_err(|error| format!("cargo metadata: {error}"))?;
+    let targets = metadata.packages.iter().flat_map(|package| {
+        let tested = package.targets.iter().filter(|target| target.test);
+        tested.map(|tested| format!("{}/{}", package.name, target(tested)))
+    });
+    let mut names: Vec<String> = targets.collect();
+    names.sort();
+    Ok(names)
 }
 
 /// The test binaries in cargo's messages, in order of their names.
@@ -84,8 +129,8 @@ fn parse(messages: &str) -> Vec<Binary> {
 
 /// The name in `path+file:///w/crates/graph#windlass-graph@0.1.0`, or in `path+file:///w/xtask#0.1.0`.
 fn package(id: &str) -> &str {
-    let (place, version) = id.rsplit_once('#').unwrap_or((id, ""));
-    version.split_once('@').map_or_else(|| place.rsplit('/').next().unwrap_or(place), |(name, _)| name)
+    let (path, version) = id.rsplit_once('#').unwrap_or((id, ""));
+    version.split_once('@').map_or_else(|| path.rsplit('/').next().unwrap_or(path), |(name, _)| name)
 }
 
 fn target(target: &Target) -> String {
@@ -96,13 +141,17 @@ fn target(target: &Target) -> String {
     }
 }
 
-fn choose(all: Vec<Binary>, words: &[String]) -> Result<Vec<Binary>, String> {
-    if let Some(word) = words.iter().find(|word| !all.iter().any(|binary| binary.is(word))) {
-        let names: Vec<&str> = all.iter().map(|binary| &*binary.name).collect();
-        return Err(format!("no test binary is called {word:?}; there are {}", names.join(", ")));
+fn choose(all: Vec<String>, words: &[String]) -> Result<Vec<String>, String> {
+    if let Some(word) = words.iter().find(|word| !all.iter().any(|name| is_meant(name, word))) {
+        return Err(format!("no test binary is called {word:?}; there are {}", all.join(", ")));
     }
-    let chosen = |binary: &Binary| words.is_empty() || words.iter().any(|word| binary.is(word));
+    let chosen = |name: &String| words.is_empty() || words.iter().any(|word| is_meant(name, word));
     Ok(all.into_iter().filter(chosen).collect())
+}
+
+/// Returns true if the user means the binary of this name: by package, by target, or by both.
+fn is_meant(name: &str, word: &str) -> bool {
+    name == word || name.split('/').any(|half| half == word)
 }
 
 #[cfg(test)]
@@ -117,15 +166,30 @@ mod tests {
 {"reason":"build-finished","success":true}
 "#;
 
+    const METADATA: &str = r#"{"packages": [
+        {"name": "xtask", "targets": [{"kind": ["bin"], "name": "xtask", "test": true}]},
+        {"name": "windlass-graph", "targets": [
+            {"kind": ["test"], "name": "run", "test": true},
+            {"kind": ["lib"], "name": "windlass_graph", "test": true},
+            {"kind": ["bench"], "name": "run", "test": false}
+        ]}
+    ]}"#;
+
     fn names(words: &[&str]) -> Result<Vec<String>, String> {
         let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-        Ok(choose(parse(MESSAGES), &words)?.into_iter().map(|binary| binary.name).collect())
+        choose(declared(METADATA)?, &words)
     }
 
     #[test]
     fn binaries_are_called_by_package_and_target() {
-        assert_eq!(names(&[]).unwrap(), ["windlass-graph/lib", "windlass-graph/run", "xtask/bin-xtask"]);
-        assert_eq!(parse(MESSAGES)[1].directory, Path::new("/w/crates/graph"));
+        let all = names(&[]).unwrap();
+        assert_eq!(all, ["windlass-graph/lib", "windlass-graph/run", "xtask/bin-xtask"]);
+        let built = parse(MESSAGES);
+        assert_eq!(
+            built.iter().map(|binary| &binary.name).collect::<Vec<_>>(),
+            all.iter().collect::<Vec<_>>()
+        );
+        assert_eq!(built[1].directory, Path::new("/w/crates/graph"));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-/// Busy loops, each a process of its own. They end when this is dropped, and when this process ends in any other way: each of
-/// them reads from a pipe that closes then.
+/// Busy loops, each a process of its own. They end when this is dropped, and when this process ends in any
+/// other way: each of them reads from a pipe that closes then.
 #[derive(Debug)]
 pub(super) struct BusyLoops(Vec<Child>);
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// The result of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum RunResult {
     /// Every test passed.
     Passed,
     /// A test failed, or the binary ended before its tests did.
@@ -14,7 +14,7 @@ pub(super) enum Outcome {
     Hung,
 }
 
-impl Outcome {
+impl RunResult {
     const ALL: [(Self, &str); 3] = [(Self::Passed, "passed"), (Self::Failed, "FAILED"), (Self::Hung, "HUNG")];
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Entry {
     pub(super) filter: String,
     /// The number of the run, from 1.
     pub(super) run: u32,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: RunResult,
     pub(super) seconds: f64,
     /// Names of the tests that failed, or had not ended when the run was.
     pub(super) failed: Vec<String>,
@@ -36,7 +36,7 @@ pub(super) struct Entry {
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let outcome =
-            Outcome::ALL.iter().find(|(outcome, _)| *outcome == self.outcome).map_or("", |(_, word)| word);
+            RunResult::ALL.iter().find(|(outcome, _)| *outcome == self.outcome).map_or("", |(_, word)| word);
         let filter = if self.filter.is_empty() { "*" } else { &self.filter };
         let failed = if self.failed.is_empty() { "-".to_owned() } else { self.failed.join(",") };
         write!(f, "{}\t{filter}\t{}\t{outcome}\t{:.1}\t{failed}", self.binary, self.run, self.seconds)
@@ -50,7 +50,7 @@ impl FromStr for Entry {
         let wrong = || format!("not a line of this log: {line:?}");
         let fields: Vec<&str> = line.split('\t').collect();
         let [binary, filter, run, outcome, seconds, failed] = fields[..] else { return Err(wrong()) };
-        let outcome = Outcome::ALL.iter().find(|(_, word)| *word == outcome).ok_or_else(wrong)?.0;
+        let outcome = RunResult::ALL.iter().find(|(_, word)| *word == outcome).ok_or_else(wrong)?.0;
         Ok(Self {
             binary: binary.to_owned(),
             filter: if filter == "*" { String::new() } else { filter.to_owned() },
@@ -69,14 +69,14 @@ pub(super) fn parse(text: &str) -> Result<Vec<Entry>, String> {
 }
 
 /// The runs that the log lacks, the first run of every binary before the second of any.
-pub(super) fn left_to_do(log: &[Entry], binaries: &[&str], filter: &str, times: u32) -> Vec<(String, u32)> {
+pub(super) fn left_to_do(log: &[Entry], binaries: &[String], filter: &str, times: u32) -> Vec<(String, u32)> {
     let done = |binary: &str, run: u32| {
         log.iter().any(|entry| entry.binary == binary && entry.filter == filter && entry.run == run)
     };
     (1..=times)
-        .flat_map(|run| binaries.iter().map(move |binary| (*binary, run)))
+        .flat_map(|run| binaries.iter().map(move |binary| (binary, run)))
         .filter(|(binary, run)| !done(binary, *run))
-        .map(|(binary, run)| (binary.to_owned(), run))
+        .map(|(binary, run)| (binary.clone(), run))
         .collect()
 }
 
@@ -89,7 +89,7 @@ mod tests {
             binary: binary.to_owned(),
             filter: filter.to_owned(),
             run,
-            outcome: Outcome::Passed,
+            outcome: RunResult::Passed,
             seconds: 2.5,
             failed: Vec::new(),
         }
@@ -98,12 +98,12 @@ mod tests {
     #[test]
     fn a_line_reads_back_as_the_run_that_wrote_it() {
         let failed = Entry {
-            outcome: Outcome::Failed,
+            outcome: RunResult::Failed,
             failed: vec!["queue::is_fair".to_owned(), "two".to_owned()],
             ..entry("windlass-runtime/lib", "queue", 3)
         };
         assert_eq!(failed.to_string(), "windlass-runtime/lib\tqueue\t3\tFAILED\t2.5\tqueue::is_fair,two");
-        for run in [failed, entry("a/b", "", 1), Entry { outcome: Outcome::Hung, ..entry("a/b", "", 2) }] {
+        for run in [failed, entry("a/b", "", 1), Entry { outcome: RunResult::Hung, ..entry("a/b", "", 2) }] {
             assert_eq!(run.to_string().parse::<Entry>().unwrap(), run);
         }
     }
@@ -117,17 +117,18 @@ mod tests {
     }
 
     #[test]
-    fn what_the_log_has_is_not_done_again() {
+    fn runs_that_the_log_has_are_not_repeated() {
         let log = [entry("a/lib", "", 1), entry("b/lib", "", 1), entry("a/lib", "one", 2)];
-        let left = left_to_do(&log, &["a/lib", "b/lib"], "", 2);
+        let (a, b) = ("a/lib".to_owned(), "b/lib".to_owned());
+        let left = left_to_do(&log, &[a.clone(), b], "", 2);
         assert_eq!(left, [("a/lib".to_owned(), 2), ("b/lib".to_owned(), 2)]);
-        assert_eq!(left_to_do(&log, &["a/lib"], "one", 2), [("a/lib".to_owned(), 1)]);
-        assert!(left_to_do(&log, &["a/lib"], "", 1).is_empty());
+        assert_eq!(left_to_do(&log, std::slice::from_ref(&a), "one", 2), [("a/lib".to_owned(), 1)]);
+        assert!(left_to_do(&log, &[a], "", 1).is_empty());
     }
 
     #[test]
     fn every_binary_has_its_turn_before_any_has_its_second() {
-        let left = left_to_do(&[], &["a/lib", "b/lib"], "", 2);
+        let left = left_to_do(&[], &["a/lib".to_owned(), "b/lib".to_owned()], "", 2);
         let order: Vec<_> = left.iter().map(|(binary, run)| (&**binary, *run)).collect();
         assert_eq!(order, [("a/lib", 1), ("b/lib", 1), ("a/lib", 2), ("b/lib", 2)]);
     }

@@ -1,8 +1,9 @@
 //! Runs test binaries many times on a busy machine: `cargo run -p xtask -- repeat`.
 //!
-//! A test that fails once in twenty runs is a defect of the test or of the product. This chore finds such tests: every test
-//! binary of the workspace, or the named ones, runs N times beside processes that keep the processors busy. Each run appends
-//! one line to a log file; a later call with the same log continues where the log ends. A log belongs to one state of the code.
+//! A test that fails once in twenty runs is a defect of the test or of the product. This chore finds such
+//! tests: every test binary of the workspace, or the named ones, runs N times beside processes that keep the
+//! processors busy. Each run appends one line to a log file; a later call with the same log continues where
+//! the log ends. A log belongs to one state of the code.
 //!
 //! Documentation tests are not binaries: this chore does not run them.
 
@@ -24,37 +25,52 @@ pub(crate) use busy::spin;
 
 use binaries::Binary;
 use busy::BusyLoops;
-use log::{Entry, Outcome};
+use log::{Entry, RunResult};
 
-/// Runs test binaries many times beside busy loops, and logs one line per run.
+const EXAMPLES: &str = "\
+Examples:
+  cargo run -p xtask -- repeat windlass-graph/run      one binary, 20 times
+  cargo run -p xtask -- repeat cache_chaos --test seam --times 10
+                                                       the tests of one binary that have `seam` in their names
+  cargo run -p xtask -- repeat --log before-release.log
+                                                       all binaries; call it again to continue
+
+Log lines have six fields, separated by tabs: binary, filter (`*` for none), number of the run, result
+(passed, FAILED or HUNG), seconds, and the tests that failed (`-` for none). A log belongs to one state of
+the code: begin a new one after a change. The exit code is 1 if any run in the log failed.";
+
+/// Run test binaries many times beside busy loops, and log one line per run
+///
+/// A test that fails once in many runs is a defect. The machine is kept busy, because most such tests depend
+/// on timing. Only the packages of the named binaries are built. Documentation tests are not run.
 #[derive(Debug, Parser)]
-#[command(name = "cargo run -p xtask -- repeat", no_binary_name = true)]
+#[command(name = "cargo run -p xtask -- repeat", no_binary_name = true, after_help = EXAMPLES)]
 struct Arguments {
-    /// Binaries to run: `package`, `package/target` or `target` (default: all of the workspace). The target of unit tests is
-    /// `lib`, or `bin-<name>` for a program.
+    /// Binaries to run: `package`, `package/target` or `target` [default: all of the workspace]. The target
+    /// of unit tests is `lib`, or `bin-<name>` for a program.
     #[arg(value_name = "BINARY")]
     binaries: Vec<String>,
-    /// Run only tests whose names contain this text, in those of the binaries that have such a test.
+    /// Run only tests whose names contain this text, and only binaries that have such a test
     #[arg(long, value_name = "TEXT")]
     test: Option<String>,
-    /// Runs per binary, those that the log already has included.
+    /// Number of runs per binary, including those that the log already has
     #[arg(long, value_name = "N", default_value_t = 20)]
     times: u32,
-    /// Busy loops beside the tests.
+    /// Number of busy loops beside the tests
     #[arg(long, value_name = "N", default_value_t = 2)]
     busy: usize,
-    /// The log file: one line per run. Outputs of failed runs are stored in `<FILE>.failed/`.
+    /// Log file. The output of every run that fails is kept in the directory `<FILE>.failed`
     #[arg(long, value_name = "FILE", default_value = "target/repeat.log")]
     log: PathBuf,
-    /// End a run after this many seconds and count it as hung.
+    /// Time after which a run is ended and counts as hung
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     patience: u64,
-    /// Only print what is left to do.
+    /// Print the runs that are left to do, and run nothing
     #[arg(long)]
     list: bool,
 }
 
-/// Does what the arguments say; a summary, or the runs that failed.
+/// Does what the arguments say. Returns a summary, or the runs that failed.
 pub(crate) fn run(words: impl Iterator<Item = String>) -> Result<String, Vec<String>> {
     let arguments = match Arguments::try_parse_from(words) {
         Ok(arguments) => arguments,
@@ -62,29 +78,35 @@ pub(crate) fn run(words: impl Iterator<Item = String>) -> Result<String, Vec<Str
         Err(help) if !help.use_stderr() => return Ok(help.to_string()),
         Err(error) => return Err(vec![error.to_string()]),
     };
-    let mut found = binaries::build(&arguments.binaries).map_err(|error| vec![error])?;
-    if let Some(test) = &arguments.test {
-        found.retain(|binary| output::names(&list_of(binary)).any(|name| name.contains(test.as_str())));
-        if found.is_empty() {
-            return Err(vec![format!("no test of these binaries has {test:?} in its name")]);
-        }
-    }
+    let mut names = binaries::find(&arguments.binaries).map_err(|error| vec![error])?;
     let before = read_log(&arguments.log)?;
     let filter = arguments.test.as_deref().unwrap_or_default();
-    let names: Vec<&str> = found.iter().map(|binary| &*binary.name).collect();
+    // The names of tests are known only to a binary; without a filter, nothing is built just to list runs.
+    let mut built = Vec::new();
+    if !filter.is_empty() {
+        built = binaries::build(&names).map_err(|error| vec![error])?;
+        built.retain(|binary| output::names(&list_of(binary)).any(|name| name.contains(filter)));
+        if built.is_empty() {
+            return Err(vec![format!("no test of these binaries has {filter:?} in its name")]);
+        }
+        names = built.iter().map(|binary| binary.name.clone()).collect();
+    }
     let left = log::left_to_do(&before, &names, filter, arguments.times);
     if arguments.list {
         let lines = left.iter().map(|(name, run)| format!("{name} run {run}"));
-        return Ok(lines.collect::<Vec<_>>().join("\n"));
+        return Ok(lines.chain([format!("{} runs left", left.len())]).collect::<Vec<_>>().join("\n"));
+    }
+    if built.is_empty() && !left.is_empty() {
+        built = binaries::build(&names).map_err(|error| vec![error])?;
     }
     let mut entries = before;
     let busy = BusyLoops::start(arguments.busy).map_err(|error| vec![format!("busy loops: {error}")])?;
     let began = Instant::now();
     for (index, (name, run)) in left.iter().enumerate() {
-        let Some(binary) = found.iter().find(|binary| binary.name == *name) else { continue };
+        let Some(binary) = built.iter().find(|binary| binary.name == *name) else { continue };
         say(&progress(index, left.len(), began.elapsed(), name, *run));
         let entry = run_once(binary, &arguments, *run).map_err(|error| vec![format!("{name}: {error}")])?;
-        if entry.outcome != Outcome::Passed {
+        if entry.outcome != RunResult::Passed {
             say(&format!("  {entry}"));
         }
         append(&arguments.log, &entry)?;
@@ -95,15 +117,17 @@ pub(crate) fn run(words: impl Iterator<Item = String>) -> Result<String, Vec<Str
 }
 
 /// The summary of a log, or a line for each run that failed.
-fn verdict(entries: &[Entry], names: &[&str], filter: &str, log: &Path) -> Result<String, Vec<String>> {
+fn verdict(entries: &[Entry], names: &[String], filter: &str, log: &Path) -> Result<String, Vec<String>> {
     let of_these: Vec<&Entry> =
-        entries.iter().filter(|entry| names.contains(&&*entry.binary) && entry.filter == filter).collect();
+        entries.iter().filter(|entry| names.contains(&entry.binary) && entry.filter == filter).collect();
     let failed: Vec<String> =
-        of_these.iter().filter(|entry| entry.outcome != Outcome::Passed).map(ToString::to_string).collect();
+        of_these.iter().filter(|entry| entry.outcome != RunResult::Passed).map(ToString::to_string).collect();
     if failed.is_empty() {
         Ok(format!("{} runs of {} binaries, none failed: {}", of_these.len(), names.len(), log.display()))
     } else {
-        Err(failed)
+        let kept = failed_directory(log);
+        let output = format!("the output of these runs is in {}", kept.display());
+        Err(failed.into_iter().chain([output]).collect())
     }
 }
 
@@ -145,12 +169,14 @@ fn run_once(binary: &Binary, arguments: &Arguments, run: u32) -> std::io::Result
     let seconds = began.elapsed().as_secs_f64();
     let text = String::from_utf8_lossy(&fs::read(&path)?).into_owned();
     let (outcome, failed) = match status {
-        Some(status) if status.success() => (Outcome::Passed, Vec::new()),
-        Some(_) => (Outcome::Failed, output::failed(&text)),
-        None => (Outcome::Hung, output::unfinished(&text)),
+        Some(status) if status.success() => (RunResult::Passed, Vec::new()),
+        Some(_) => (RunResult::Failed, output::failed(&text)),
+        None => (RunResult::Hung, output::unfinished(&text)),
     };
-    if outcome == Outcome::Passed {
+    if outcome == RunResult::Passed {
         fs::remove_file(&path)?;
+        // Fails, and rightly so, if the directory has the output of another run.
+        let _ = fs::remove_dir(&directory);
     }
     Ok(Entry { binary: binary.name.clone(), filter: filter.to_owned(), run, outcome, seconds, failed })
 }
@@ -200,7 +226,7 @@ fn cargo() -> Command {
 mod tests {
     use super::*;
 
-    fn entry(binary: &str, run: u32, outcome: Outcome) -> Entry {
+    fn entry(binary: &str, run: u32, outcome: RunResult) -> Entry {
         let failed = Vec::new();
         Entry { binary: binary.to_owned(), filter: String::new(), run, outcome, seconds: 1.0, failed }
     }
@@ -212,16 +238,21 @@ mod tests {
         assert_eq!((arguments.times, arguments.busy), (20, 2));
         assert!(arguments.binaries.is_empty() && arguments.test.is_none());
         let help = run(["--help".to_owned()].into_iter()).unwrap();
-        assert!(help.contains("--times") && help.contains("one line per run"), "{help}");
+        assert!(
+            help.contains("--times") && help.contains("log one line per run") && help.contains("Examples:"),
+            "{help}"
+        );
         assert!(run(["--tims".to_owned()].into_iter()).is_err());
     }
 
     #[test]
     fn a_failed_run_of_an_earlier_sitting_still_counts() {
-        let entries = [entry("a/lib", 1, Outcome::Failed), entry("a/lib", 2, Outcome::Passed)];
-        assert_eq!(verdict(&entries, &["a/lib"], "", Path::new("x")).unwrap_err().len(), 1);
-        assert!(verdict(&entries[1..], &["a/lib"], "", Path::new("x")).is_ok());
-        assert!(verdict(&entries, &["b/lib"], "", Path::new("x")).is_ok(), "others were not asked for");
+        let entries = [entry("a/lib", 1, RunResult::Failed), entry("a/lib", 2, RunResult::Passed)];
+        let of = |entries: &[Entry], name: &str| verdict(entries, &[name.to_owned()], "", Path::new("x"));
+        let failed = of(&entries, "a/lib").unwrap_err();
+        assert_eq!(failed, [entries[0].to_string(), "the output of these runs is in x.failed".to_owned()]);
+        assert!(of(&entries[1..], "a/lib").is_ok());
+        assert!(of(&entries, "b/lib").is_ok(), "others were not asked for");
     }
 
     #[test]

@@ -1,32 +1,30 @@
-//! An example operator on the control plane of `up`: installed as in a cluster, run as a process of its own under exactly the
-//! rights that its manifests grant.
+//! An example operator on the control plane of `up`: installed as in a cluster, and run as a separate process
+//! with exactly the permissions that its manifests grant.
 
 mod install;
 mod process;
 mod show;
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::process::ExitCode;
 
 use windlass_operator::Operator;
 use windlass_testenv::HeldPort;
-use windlass_testenv::control_plane::Facts;
 
 use self::process::Running;
 use self::show::Shown;
 use crate::args;
+use crate::cluster::Cluster;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::kubectl::kubectl;
 
-/// An example: its operator, and an object to try it with.
+/// An example: its operator, and a sample object.
 struct Example {
     operator: Operator,
     sample: &'static str,
-    /// What is shown while it comes up.
+    /// Kinds whose objects are shown while the sample becomes ready.
     shows: &'static [Shown],
-    /// What to try, once it runs.
+    /// Commands to try once it runs, each with a comment.
     tries: &'static [(&'static str, &'static str)],
 }
 
@@ -39,16 +37,19 @@ fn example(which: args::Example) -> Option<Example> {
             tries: &[
                 (
                     "get harborcluster,harbor,core,registry",
-                    "the HarborCluster, what it is made of, and how it does",
+                    "the HarborCluster, its Harbor and two components",
                 ),
-                ("describe harborcluster sample", "its conditions and events"),
-                ("get statefulsets,deployments,services,ingresses", "what runs"),
-                ("delete deployment sample-harbor-harbor-core", "break something: it is back at once"),
+                ("describe harborcluster sample", "conditions and events"),
+                ("get statefulsets,deployments,services,ingresses", "the workloads"),
+                (
+                    "delete deployment sample-harbor-harbor-core",
+                    "delete something: the operator creates it again",
+                ),
                 (
                     "patch harborcluster sample --type=merge -p '{\"spec\":{\"portal\":{\"replicas\":2}}}'",
-                    "change it as its user",
+                    "change the spec",
                 ),
-                ("delete harborcluster sample", "it goes, in order; volumes and keys stay"),
+                ("delete harborcluster sample", "deleted in order; volumes and keys are kept"),
             ],
         }),
         args::Example::Game => Some(Example {
@@ -56,11 +57,11 @@ fn example(which: args::Example) -> Option<Example> {
             sample: include_str!("../../../../examples/game/game-sample.yaml"),
             shows: show::GAME,
             tries: &[
-                ("get games", "the Game, and how it does"),
-                ("describe game game-sample", "its conditions and events"),
-                ("delete service game-sample", "break something: it is back at once"),
-                ("set image deployment/game-sample main=nginx", "or this: it is undone"),
-                ("scale game game-sample --replicas=3", "change it as its user"),
+                ("get games", "the Game and its state"),
+                ("describe game game-sample", "conditions and events"),
+                ("delete service game-sample", "delete something: the operator creates it again"),
+                ("set image deployment/game-sample main=nginx", "change something: the operator reverts it"),
+                ("scale game game-sample --replicas=3", "change the spec"),
             ],
         }),
         args::Example::Foo => Some(Example {
@@ -68,39 +69,68 @@ fn example(which: args::Example) -> Option<Example> {
             sample: include_str!("../../../../examples/foo/example-foo.yaml"),
             shows: show::FOO,
             tries: &[
-                ("get foos,deployments", "the Foo, and its Deployment"),
-                ("delete deployment example-foo", "break something: it is back at once"),
-                ("scale deployment example-foo --replicas=3", "or this: it is undone"),
+                ("get foos,deployments", "the Foo and its Deployment"),
+                ("delete deployment example-foo", "delete something: the operator creates it again"),
+                ("scale deployment example-foo --replicas=3", "change something: the operator reverts it"),
             ],
         }),
         args::Example::None => None,
     }
 }
 
-/// Installs the example, starts its operator, applies the sample and shows how it comes up. What it returns must be kept: the
-/// operator ends with it.
+/// Installs the example, starts its operator, applies the sample and shows its progress. The operator runs
+/// until the returned value is dropped.
 pub(crate) async fn start(
     which: args::Example,
-    facts: &Facts,
+    cluster: &Cluster,
     console: &Console,
 ) -> Result<Option<(Running, String)>, Failure> {
     let Some(example) = example(which) else { return Ok(None) };
-    let client = client(&facts.kubeconfig).await?;
+    let client = &cluster.client;
     let webhooks = HeldPort::any()?;
-    let namespace = install::install(&client, &example.operator, webhooks.port(), console).await?;
-    let mut running =
-        Running::start(&client, facts, which, example.operator.name(), &namespace, webhooks).await?;
+    let namespace = install::install(client, &example.operator, webhooks.port(), console).await?;
+    let mut running = Running::start(cluster, which, example.operator.name(), &namespace, webhooks).await?;
     running.ready(console).await?;
-    install::sample(&client, example.sample, console).await?;
-    show::until_ready(&client, &mut running, example.shows, example.sample, console).await?;
-    let text = summary(&example, facts, &running);
+    install::sample(client, example.sample, console).await?;
+    match show::until_ready(client, &mut running, example.shows, example.sample, console).await {
+        // Containers of a real cluster take as long as they take.
+        Err(show::NotReady::Late(late)) if cluster.is_foreign => {
+            console.line(&format!("{late}; the operator goes on"));
+        }
+        Err(show::NotReady::Late(late)) => return Err(Failure::Running(late)),
+        Err(show::NotReady::Ended(failure)) => return Err(failure),
+        Ok(()) => {}
+    }
+    let text = summary(&example, cluster, &running);
     Ok(Some((running, text)))
 }
 
-/// Runs an example's operator in this process: what `up` starts as a child.
+/// Returns an error if the example cannot run on this cluster. Nothing is sent to it.
+pub(crate) fn check(which: args::Example, cluster: &Cluster) -> Result<(), Failure> {
+    let Some(example) = example(which) else { return Ok(()) };
+    if cluster.is_local() || !install::has_webhooks(&example.operator)? {
+        return Ok(());
+    }
+    Err(Failure::Running(format!(
+        "--example {which} cannot run on {}: its operator has webhooks, and the API server of a cluster elsewhere \
+         cannot call a program on this machine. Nothing was changed. Install the operator in the cluster instead \
+         (`windlass manifests --help`), or choose --example foo, which has no webhooks, or --example none",
+        cluster.server
+    )))
+}
+
+/// Returns an error if the operator must not or cannot be installed in this cluster. Nothing is written.
+pub(crate) async fn may_install(which: args::Example, cluster: &Cluster) -> Result<(), Failure> {
+    match example(which) {
+        Some(example) => install::may_install(&cluster.client, &example.operator).await,
+        None => Ok(()),
+    }
+}
+
+/// Runs an example's operator in this process, which `up` has started as a child.
 pub(crate) fn operate(args: &args::Operate) -> ExitCode {
     let Some(example) = example(args.example) else { return ExitCode::SUCCESS };
-    // Whoever started us holds the other end of standard input: when it is gone, we go.
+    // The parent holds the other end of standard input: when it has gone, this process ends.
     std::thread::spawn(|| {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         std::process::exit(0);
@@ -112,18 +142,8 @@ pub(crate) fn operate(args: &args::Operate) -> ExitCode {
     )
 }
 
-async fn client(kubeconfig: &Path) -> Result<kube::Client, Failure> {
-    let unusable =
-        |error: &dyn std::fmt::Display| Failure::Running(format!("{}: {error}", kubeconfig.display()));
-    let read = kube::config::Kubeconfig::read_from(kubeconfig).map_err(|error| unusable(&error))?;
-    let config = kube::Config::from_custom_kubeconfig(read, &kube::config::KubeConfigOptions::default())
-        .await
-        .map_err(|error| unusable(&error))?;
-    kube::Client::try_from(config).map_err(|error| unusable(&error))
-}
-
-fn summary(example: &Example, facts: &Facts, running: &Running) -> String {
-    let kubectl = kubectl(facts);
+fn summary(example: &Example, cluster: &Cluster, running: &Running) -> String {
+    let kubectl = &cluster.kubectl;
     let width = example.tries.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
     let tries: Vec<String> = example
         .tries
@@ -133,20 +153,20 @@ fn summary(example: &Example, facts: &Facts, running: &Running) -> String {
     let tries = tries.join("\n");
     format!(
         "
-The operator {name} runs as a process of its own, under the rights of its ServiceAccount.
+The operator {name} runs as a separate process, with the permissions of its ServiceAccount.
 
   metrics      http://{admin}/metrics
-  its log      {log}
+  log          {log}
 
 To use it, in another terminal:
 
-  export KUBECONFIG={kubeconfig}
+  {select}
 
 {tries}
 ",
         name = example.operator.name(),
         admin = running.admin,
         log = running.log.display(),
-        kubeconfig = facts.kubeconfig.display(),
+        select = cluster.select,
     )
 }

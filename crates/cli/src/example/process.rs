@@ -1,4 +1,4 @@
-//! The operator's process: a child of this one, with a token of its ServiceAccount.
+//! The operator's process: a child process, with a token of its ServiceAccount.
 
 use std::fs::{File, OpenOptions};
 use std::net::SocketAddr;
@@ -12,39 +12,45 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::{Api, PostParams};
 use serde_json::json;
 use tokio::process::{Child, ChildStdin, Command};
-use windlass_testenv::control_plane::Facts;
 use windlass_testenv::{HeldPort, within};
 
 use crate::args;
+use crate::cluster::Cluster;
 use crate::console::Console;
 use crate::failure::Failure;
 
-/// How long the token is good for: longer than anybody looks at an example.
+/// Lifetime of the token: longer than an example is used.
 const TOKEN_SECONDS: i64 = 7 * 24 * 3600;
 
-/// An operator at work. Dropped, it ends.
+/// A running operator. It ends when this is dropped.
 pub(crate) struct Running {
     child: Child,
-    /// Held: the child ends when it is closed, however we end.
+    /// Held open: the child ends when it is closed, however this process ends.
     _stdin: Option<ChildStdin>,
-    /// Held: nobody else is given them while the child starts.
+    /// Held: no other process can take the ports while the child starts.
     _ports: [HeldPort; 2],
     pub(super) admin: SocketAddr,
     pub(super) log: PathBuf,
+    kubeconfig: PathBuf,
 }
 
 impl Running {
     pub(super) async fn start(
-        client: &kube::Client,
-        facts: &Facts,
+        cluster: &Cluster,
         which: args::Example,
         account: &str,
         namespace: &str,
         webhooks: HeldPort,
     ) -> Result<Self, Failure> {
-        let kubeconfig = facts.dir.join("operator.kubeconfig");
-        write_private(&kubeconfig, &kubeconfig_of(client, facts, account, namespace).await?)?;
-        let log = facts.dir.join("operator.log");
+        // Several of them may run on other clusters, and their files are in one directory.
+        let name = if cluster.is_foreign {
+            format!("operator-{}", std::process::id())
+        } else {
+            "operator".to_owned()
+        };
+        let kubeconfig = cluster.dir.join(format!("{name}.kubeconfig"));
+        write_private(&kubeconfig, &kubeconfig_of(cluster, account, namespace).await?)?;
+        let log = cluster.dir.join(format!("{name}.log"));
         let file = File::create(&log)?;
         let admin = HeldPort::any()?;
         let mut child = Command::new(std::env::current_exe()?)
@@ -64,10 +70,10 @@ impl Running {
             .spawn()?;
         let stdin = child.stdin.take();
         let address = admin.address();
-        Ok(Self { child, _stdin: stdin, _ports: [admin, webhooks], admin: address, log })
+        Ok(Self { child, _stdin: stdin, _ports: [admin, webhooks], admin: address, log, kubeconfig })
     }
 
-    /// Waits until it is ready, by its own word, or has ended.
+    /// Waits until the operator reports that it is ready, or has exited.
     pub(super) async fn ready(&mut self, console: &Console) -> Result<(), Failure> {
         let admin = self.admin;
         let ready = within(Duration::from_mins(1), "the operator to be ready", || is_ready(admin));
@@ -82,25 +88,27 @@ impl Running {
         Ok(())
     }
 
-    /// What a program that started `up` may want to know of it.
+    /// Returns the pid, address and log of the operator for `--output json`.
     pub(crate) fn facts(&self) -> serde_json::Value {
         json!({"pid": self.child.id(), "admin": self.admin, "log": self.log})
     }
 
-    /// Waits until it ends by itself, which it should not.
+    /// Waits until the operator exits by itself, which is a failure.
     pub(crate) async fn ended(&mut self) -> Failure {
         let how = match self.child.wait().await {
             Ok(status) => status.to_string(),
             Err(error) => error.to_string(),
         };
-        Failure::Running(format!("the operator has ended ({how}){}", last_words(&self.log)))
+        Failure::Running(format!("the operator exited ({how}){}", last_words(&self.log)))
     }
 
-    /// Ends it: in order, if Ctrl-C reached it too.
+    /// Stops the operator: gracefully, if Ctrl-C reached it too.
     pub(crate) async fn stop(mut self) {
         if tokio::time::timeout(Duration::from_secs(2), self.child.wait()).await.is_err() {
             let _ = self.child.kill().await;
         }
+        // A token is in it.
+        let _ = std::fs::remove_file(&self.kubeconfig);
     }
 }
 
@@ -116,7 +124,8 @@ async fn is_ready(admin: SocketAddr) -> Result<(), String> {
     if status.contains(" 200 ") { Ok(()) } else { Err(status.to_owned()) }
 }
 
-/// The end of the log: the file itself goes with the control plane, so whoever reads of the failure could not look there.
+/// Returns the last lines of the log. The file is deleted with the control plane, so the message must contain
+/// them.
 fn last_words(log: &Path) -> String {
     const LINES: usize = 10;
     let text = std::fs::read_to_string(log).unwrap_or_default();
@@ -127,13 +136,8 @@ fn last_words(log: &Path) -> String {
     }
 }
 
-/// A kubeconfig with a token of the operator's account, and nothing else.
-async fn kubeconfig_of(
-    client: &kube::Client,
-    facts: &Facts,
-    account: &str,
-    namespace: &str,
-) -> Result<String, Failure> {
+/// Returns a kubeconfig with a token of the operator's ServiceAccount.
+async fn kubeconfig_of(cluster: &Cluster, account: &str, namespace: &str) -> Result<String, Failure> {
     let request = TokenRequest {
         spec: Some(TokenRequestSpec {
             expiration_seconds: Some(TOKEN_SECONDS),
@@ -141,15 +145,15 @@ async fn kubeconfig_of(
         }),
         ..TokenRequest::default()
     };
-    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
-    let answer = accounts
-        .create_token_request(account, &PostParams::default(), &request)
-        .await
-        .map_err(|error| Failure::Running(format!("ServiceAccount {account} gets no token: {error}")))?;
+    let accounts: Api<ServiceAccount> = Api::namespaced(cluster.client.clone(), namespace);
+    let answer =
+        accounts.create_token_request(account, &PostParams::default(), &request).await.map_err(|error| {
+            Failure::Running(format!("cannot get a token for ServiceAccount {account}: {error}"))
+        })?;
     let token = answer.status.map(|status| status.token);
     Ok(json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "operator",
-        "clusters": [{"name": "up", "cluster": {"server": facts.server, "certificate-authority": facts.pki.join("ca.crt")}}],
+        "clusters": [{"name": "up", "cluster": cluster.entry}],
         "users": [{"name": account, "user": {"token": token}}],
         "contexts": [{"name": "operator", "context": {"cluster": "up", "user": account}}],
     })

@@ -1,4 +1,4 @@
-//! How the sample comes up, node by node, as the cluster shows it.
+//! Shows the progress of the sample, object by object, until all are ready.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -16,10 +16,10 @@ use super::process::Running;
 use crate::console::Console;
 use crate::failure::Failure;
 
-/// How long a sample may take. Where nothing runs in the pods, most of it is this machine's own work.
+/// Time limit for a sample to become ready. As no container runs, most of it is work of this machine.
 const PATIENCE: Duration = Duration::from_mins(3);
 
-/// A kind whose objects are shown, and how it is seen that one is ready.
+/// A kind whose objects are shown, and the readiness check for it.
 pub(super) struct Shown {
     group: &'static str,
     version: &'static str,
@@ -37,9 +37,9 @@ impl Shown {
         Self { group, version, kind, check }
     }
 
-    /// A kind of the operator's own, which says in its conditions how it does.
+    /// Returns a kind of the operator, which is ready if its `Ready` condition is true.
     const fn own(group: &'static str, version: &'static str, kind: &'static str) -> Self {
-        Self::new(group, version, kind, has_said_ready)
+        Self::new(group, version, kind, by_ready_condition)
     }
 
     const fn harbor(kind: &'static str) -> Self {
@@ -52,7 +52,7 @@ const STATEFUL_SET: Shown = Shown::new("apps", "v1", "StatefulSet", readiness::s
 const SERVICE: Shown = Shown::new("", "v1", "Service", readiness::service);
 const INGRESS: Shown = Shown::new("networking.k8s.io", "v1", "Ingress", readiness::by_conditions);
 
-/// Of Harbor: what works, from the whole down to what runs.
+/// Kinds of Harbor, from the HarborCluster down to the workloads.
 pub(super) const HARBOR: &[Shown] = &[
     Shown::harbor("HarborCluster"),
     STATEFUL_SET,
@@ -65,66 +65,85 @@ pub(super) const HARBOR: &[Shown] = &[
     DEPLOYMENT,
     INGRESS,
 ];
-/// Of a Game.
+/// Kinds of a Game.
 pub(super) const GAME: &[Shown] =
     &[Shown::own("myapp.qingwave.github.io", "v1", "Game"), DEPLOYMENT, SERVICE, INGRESS];
-/// Of a Foo, whose status has no conditions.
-pub(super) const FOO: &[Shown] = &[DEPLOYMENT];
+/// Kinds of a Foo, whose status has no conditions.
+pub(super) const FOO: &[Shown] =
+    &[Shown::new("samplecontroller.k8s.io", "v1alpha1", "Foo", by_available_replicas), DEPLOYMENT];
 
-/// Ready by its own word: that nothing is said yet does not mean that all is well.
-fn has_said_ready(live: &Live) -> Readiness {
-    match live.status.condition("Ready") {
-        Some(_) => readiness::by_conditions(live),
-        None => Readiness::Waiting("it has not been looked at yet".to_owned()),
+/// Checks that as many replicas are available as the spec asks for.
+fn by_available_replicas(live: &Live) -> Readiness {
+    let (desired, available) = (live.spec.replicas.unwrap_or(1), live.status.available_replicas.unwrap_or(0));
+    if available >= desired {
+        Readiness::Ready
+    } else {
+        Readiness::Waiting(format!("{available} of {desired} replicas available"))
     }
 }
 
-/// Shows what the operator makes, until all of it is ready.
+/// Checks the `Ready` condition. Without one the object is not ready.
+fn by_ready_condition(live: &Live) -> Readiness {
+    match live.status.condition("Ready") {
+        Some(_) => readiness::by_conditions(live),
+        None => Readiness::Waiting("not reconciled yet".to_owned()),
+    }
+}
+
+/// Reason why a sample did not become ready.
+pub(super) enum NotReady {
+    /// The time limit has passed.
+    Late(String),
+    /// The operator has ended.
+    Ended(Failure),
+}
+
+/// Shows the objects of the sample until all of them are ready.
 pub(super) async fn until_ready(
     client: &Client,
     running: &mut Running,
     shown: &[Shown],
     sample: &str,
     console: &Console,
-) -> Result<(), Failure> {
-    let samples: Vec<(String, String)> = documents(sample)?.iter().map(id).collect();
-    let told = parking_lot::Mutex::new(BTreeMap::new());
+) -> Result<(), NotReady> {
+    let samples: Vec<(String, String)> = documents(sample).map_err(NotReady::Ended)?.iter().map(id).collect();
+    let printed = parking_lot::Mutex::new(BTreeMap::new());
     let ready = within(PATIENCE, "the sample to be ready", || async {
         let nodes = nodes(client, shown, &samples).await.map_err(|error| error.to_string())?;
-        let mut told = told.lock();
+        let mut printed = printed.lock();
         for (id, state) in &nodes {
-            if told.get(id) != Some(state) {
+            if printed.get(id) != Some(state) {
                 console.line(&format!("{id}: {state}"));
-                told.insert(id.clone(), state.clone());
+                printed.insert(id.clone(), state.clone());
             }
         }
         let waiting: Vec<_> =
             nodes.iter().filter(|(_, state)| *state != "ready").map(|(id, _)| id.clone()).collect();
         match (nodes.is_empty(), waiting.is_empty()) {
             (false, true) => Ok(()),
-            _ => Err(format!("waiting for {waiting:?}")),
+            _ => Err(format!("not ready: {}", waiting.join(", "))),
         }
     });
     tokio::select! {
-        ready = ready => Ok(ready?),
-        failure = running.ended() => Err(failure),
+        ready = ready => ready.map_err(|error| NotReady::Late(error.to_string())),
+        failure = running.ended() => Err(NotReady::Ended(failure)),
     }
 }
 
-/// The kind and name of a manifest's object.
+/// Returns the kind and name of a manifest's object.
 fn id(object: &Value) -> (String, String) {
     let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     (text("/kind"), text("/metadata/name"))
 }
 
-/// An object that was found.
+/// An object in the cluster, with its state.
 struct Found {
     id: (String, String),
     metadata: ObjectMeta,
     state: String,
 }
 
-/// Everything that belongs to the samples, also by way of others, and how it does.
+/// Returns every object that the samples own, directly or through others, with its state.
 async fn nodes(
     client: &Client,
     shown: &[Shown],
@@ -139,7 +158,7 @@ async fn nodes(
         let owners = one.metadata.owner_references.iter().flatten();
         samples.contains(&one.id) || owners.map(|owner| &owner.uid).any(|uid| ours.contains(uid))
     };
-    // One step further from the samples each time.
+    // Each round goes one owner reference further from the samples.
     loop {
         let more: Vec<String> = found
             .iter()

@@ -1,13 +1,13 @@
-//! `windlass new`: a project to begin with, that compiles, passes its own test on a real control plane, and runs.
+//! `windlass new`: creates a project that compiles, runs, and passes its own tests on a real control plane.
 //!
-//! It promises: nothing that exists is overwritten, and a project is there whole or not at all. Files are either the user's, which
-//! are written once and never again, or Windlass's, which `--refresh` rewrites; none is both, so an upgrade merges nothing.
+//! It overwrites no existing file, and a project is complete or absent. A file belongs either to the user,
+//! and is written once, or to Windlass, and is rewritten by `--refresh`; so an upgrade has nothing to merge.
 //!
-//! It does not build what it has written, and it does not reach for the network.
+//! It does not build the project, and it does not use the network.
 
 mod args;
+mod directory;
 mod names;
-mod place;
 mod project;
 mod template;
 
@@ -19,7 +19,7 @@ use serde_json::json;
 
 pub(crate) use self::args::New;
 use self::args::Operator;
-use self::place::Place;
+use self::directory::ProjectDirectory;
 use self::project::{File, Owner, Project, Source};
 use crate::console::Console;
 use crate::failure::Failure;
@@ -32,46 +32,67 @@ pub(crate) fn run(command: &New) -> Result<(), Failure> {
     if args.refresh {
         return refresh(&console, args, &directory, &files);
     }
-    let place = Place::at(&directory)?;
-    place.fill(&files, format)?;
+    ProjectDirectory::at(&directory)?.fill(&files, format)?;
     let names: Vec<&str> = files.iter().map(|file| file.path).collect();
     let object = json!({"path": directory, "files": names});
     console.result("created", object, &created(&directory, &files));
     Ok(())
 }
 
-/// Where the project finds Windlass.
+/// Returns the source of Windlass that the command line names, or else the checkout of this program.
 fn source(args: &Operator) -> Result<Source, Failure> {
-    let Some(path) = &args.windlass_path else {
-        let version = args.windlass_version.as_deref().unwrap_or(env!("CARGO_PKG_VERSION"));
-        return Ok(Source::Version(version.to_owned()));
-    };
-    let missing = |why: &dyn std::fmt::Display| {
-        Failure::Environment(format!(
-            "--windlass-path {} is not a checkout of Windlass: {why}",
-            path.display()
-        ))
-    };
-    let root = path.canonicalize().map_err(|error| missing(&error))?;
-    if !root.join("crates/windlass/Cargo.toml").is_file() {
-        return Err(missing(&"there is no crates/windlass/Cargo.toml in it"));
+    if let Some(version) = &args.windlass_version {
+        return Ok(Source::Version(version.to_string()));
     }
-    match root.to_str() {
-        Some(root) => Ok(Source::Checkout(root.to_owned())),
-        None => Err(missing(&"its path is not UTF-8, and a Cargo.toml is")),
+    if let Some(url) = &args.windlass_git {
+        return Ok(Source::Git(url.to_string()));
+    }
+    match &args.windlass_path {
+        Some(path) => checkout(path).map_err(|why| {
+            Failure::Environment(format!(
+                "--windlass-path {} is not a checkout of Windlass: {why}",
+                path.display()
+            ))
+        }),
+        None => checkout_of_this_program(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))),
     }
 }
 
-/// Rewrites Windlass's own files, where they differ.
+/// Returns the checkout that this program was built from. A project needs one: there is no release in a
+/// registry yet.
+fn checkout_of_this_program(root: &Path) -> Result<Source, Failure> {
+    checkout(root).map_err(|why| {
+        Failure::Environment(format!(
+            "a new project needs the sources of Windlass, and those that this program was built from are gone ({}: \
+             {why}): name a checkout with --windlass-path, or a Git repository with --windlass-git {}",
+            root.display(),
+            env!("CARGO_PKG_REPOSITORY"),
+        ))
+    })
+}
+
+/// Returns the checkout of Windlass in a directory, or the reason why it is none.
+fn checkout(root: &Path) -> Result<Source, String> {
+    let root = root.canonicalize().map_err(|error| error.to_string())?;
+    if !root.join("crates/windlass/Cargo.toml").is_file() {
+        return Err("it has no crates/windlass/Cargo.toml".to_owned());
+    }
+    match root.to_str() {
+        Some(root) => Ok(Source::Checkout(root.to_owned())),
+        None => Err("its path is not UTF-8, and a Cargo.toml is".to_owned()),
+    }
+}
+
+/// Rewrites the files that belong to Windlass, if they differ.
 fn refresh(console: &Console, args: &Operator, directory: &Path, files: &[File]) -> Result<(), Failure> {
-    place::holds_project(directory, &args.name)?;
+    directory::contains_project(directory, &args.name)?;
     let owned: Vec<File> = files.iter().filter(|file| file.owner == Owner::Windlass).cloned().collect();
-    let written = place::rewrite(directory, &owned, format)?;
+    let written = directory::rewrite(directory, &owned, format)?;
     let text = if written.is_empty() {
         format!("{} is up to date", directory.display())
     } else {
         format!(
-            "rewritten in {}: {}\nWhat is yours was not touched.",
+            "rewritten in {}: {}\nYour own files were not changed.",
             directory.display(),
             written.join(", ")
         )
@@ -80,7 +101,8 @@ fn refresh(console: &Console, args: &Operator, directory: &Path, files: &[File])
     Ok(())
 }
 
-/// Formats as `cargo fmt` would: how long a line is depends on the names in it. Without rustfmt the files are good as they are.
+/// Formats the files like `cargo fmt`, since the length of a line depends on the names in it. Without rustfmt
+/// the files are valid too.
 fn format(directory: &Path, files: &[File]) {
     let rust = files
         .iter()
@@ -103,9 +125,23 @@ fn created(directory: &Path, files: &[File]) -> String {
 Next:
 
   cd {directory}
-  cargo test                # on a real control plane; the first time, it writes deploy/
-  cargo run -- --help       # README.md says how to try it on a cluster of your own",
+  cargo test              # on a real control plane; the first run also writes deploy/
+  cargo run -- --help     # README.md says how to run it on a cluster",
         directory = directory.display()
     );
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_n14_a_program_whose_checkout_is_gone_says_how_to_name_another() {
+        let gone = tempfile::tempdir().unwrap();
+        let failure = checkout_of_this_program(gone.path()).unwrap_err();
+        for part in ["--windlass-path", "--windlass-git https://", gone.path().to_str().unwrap()] {
+            assert!(failure.text().contains(part), "{}", failure.text());
+        }
+    }
 }

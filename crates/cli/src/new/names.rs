@@ -1,12 +1,12 @@
-//! Names that a project is given, each checked once where it comes in.
+//! Names in a project, each checked once when the command line is parsed.
 //!
-//! What passes here is accepted by Cargo, by rustc and by the API server. Each refusal names what is accepted instead; the
-//! command line adds which value it was.
+//! A name that passes is accepted by Cargo, rustc and the API server. Each message says what is accepted; the
+//! command line adds the value.
 
 use std::ops::Deref;
 use std::str::FromStr;
 
-/// A kind of name: a string that was checked.
+/// Declares a name: a string that was checked.
 macro_rules! checked {
     ($(#[$about:meta])* $name:ident, $check:expr) => {
         $(#[$about])*
@@ -58,12 +58,17 @@ checked!(
     plural
 );
 checked!(
+    /// The URL of a Git repository.
+    GitUrl,
+    git_url
+);
+checked!(
     /// A release of Windlass, as Cargo reads it.
     WindlassVersion,
     windlass_version
 );
 
-/// `<name>-webhooks` is the name of a Service, which has at most 63 characters.
+/// Longest name of an operator: `<name>-webhooks` is the name of a Service, which has at most 63 characters.
 const LONGEST_NAME: usize = 63 - "-webhooks".len();
 
 /// The keywords of Rust 2024, those that are reserved included.
@@ -71,16 +76,16 @@ const KEYWORDS: &str = "abstract as async await become box break const continue 
     fn for gen if impl in let loop macro match mod move mut override priv pub ref return self static \
     struct super trait true try type typeof unsafe unsized use virtual where while yield";
 
-/// What Cargo or rustc keep for themselves, and what the project depends on.
+/// Names that Cargo or rustc reserve, and the dependencies of the project.
 const TAKEN_CRATES: &str = "alloc anyhow build core deps examples incremental k8s-openapi kube proc-macro schemars serde \
     serde-json serde-saphyr std test tokio tracing windlass windlass-graph windlass-operator \
-    windlass-runtime windlass-testenv";
+    windlass-pki windlass-runtime windlass-testenv";
 
-/// What the project's code means something else by.
+/// Names that the project's code uses for something else.
 const TAKEN_KINDS: &str = "Access Api Apply Blueprint BoxError Client Clone Controller CustomResource Debug Default Defaulter \
     Defaults Denial Deployment Deserialize PlanError Err Error EventType Findings Full JsonSchema \
-    Kinds None ObjectKey Ok Operator Option Outcome Owner PartialEq Plan Reader Reconcile Recorder \
-    Regarding Request Resolved Result Rules Self Serialize Service Setup Shape Some String Validator \
+    Kinds None ObjectKey Ok Operator Option Owner PartialEq Plan Reader Reconcile Recorder \
+    Regarding Request Requeue Resolved Result Rules Self Serialize Service Setup Shape Some String Validator \
     Value Vec";
 
 fn crate_name(text: &str) -> Result<(), String> {
@@ -89,29 +94,29 @@ fn crate_name(text: &str) -> Result<(), String> {
         || text.len() > LONGEST_NAME
     {
         return Err(format!(
-            "take lower-case letters, digits and dashes, a letter first, no dash last, at most {LONGEST_NAME} characters"
+            "use lower-case letters, digits and dashes, a letter first, no dash last, at most {LONGEST_NAME} characters"
         ));
     }
     if is_one_of(KEYWORDS, text) {
-        return Err(format!("it is a keyword of Rust; take another, {text}-operator say"));
+        return Err(format!("it is a keyword of Rust: use another name, for example {text}-operator"));
     }
     if is_one_of(TAKEN_CRATES, text) {
         return Err(format!(
-            "a crate that the project needs has that name; take another, {text}-operator say"
+            "the project depends on a crate of that name: use another name, for example {text}-operator"
         ));
     }
     Ok(())
 }
 
 fn group(text: &str) -> Result<(), String> {
-    // Of the definition, `<plural>.<group>`, more than the group must fit.
+    // The name of the CRD is `<plural>.<group>`, and has to fit too.
     if !text.contains('.') || !text.split('.').all(is_label) || text.len() > 180 {
-        return Err("take a domain with at least one dot, in lower case: shop.example.com".to_owned());
+        return Err("use a domain with at least one dot, in lower case: shop.example.com".to_owned());
     }
     let reserved = ["k8s.io", "kubernetes.io"];
     if reserved.iter().any(|root| text == *root || text.ends_with(&format!(".{root}"))) {
         return Err(
-            "groups below k8s.io and kubernetes.io are the Kubernetes project's; take a domain of yours"
+            "groups below k8s.io and kubernetes.io belong to the Kubernetes project: use a domain of yours"
                 .to_owned(),
         );
     }
@@ -129,20 +134,22 @@ fn version(text: &str) -> Result<(), String> {
         let stage = ["alpha", "beta"].iter().find_map(|stage| rest.split_once(stage));
         stage.map_or_else(|| number(rest), |(major, minor)| number(major) && number(minor))
     });
-    if is_version { Ok(()) } else { Err("take v1, v1alpha1, v1beta1, v2 or the like".to_owned()) }
+    if is_version { Ok(()) } else { Err("use a version like v1, v1alpha1, v1beta1 or v2".to_owned()) }
 }
 
 fn kind(text: &str) -> Result<(), String> {
     let camel = text.starts_with(|first: char| first.is_ascii_uppercase())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
         && text.len() <= 63
-        // Shouted words are constants to rustc, and hard to read.
+        // rustc takes words in upper case for constants.
         && (text.len() == 1 || text.bytes().any(|byte| byte.is_ascii_lowercase()));
     if !camel {
-        return Err("take CamelCase, letters and digits only, at most 63: Shop, WebShop".to_owned());
+        return Err("use CamelCase, letters and digits only, at most 63: Shop, WebShop".to_owned());
     }
     if is_one_of(TAKEN_KINDS, text) {
-        return Err(format!("the project's code means something else by that; take another, My{text} say"));
+        return Err(format!(
+            "the project's code uses that name for something else: use another, for example My{text}"
+        ));
     }
     Ok(())
 }
@@ -152,7 +159,7 @@ fn plural(text: &str) -> Result<(), String> {
     if fits {
         Ok(())
     } else {
-        Err("take lower-case letters, digits and dashes, a letter first: shops".to_owned())
+        Err("use lower-case letters, digits and dashes, a letter first: shops".to_owned())
     }
 }
 
@@ -161,14 +168,19 @@ fn windlass_version(text: &str) -> Result<(), String> {
     let number =
         |part: &&str| !part.is_empty() && part.len() <= 9 && part.bytes().all(|byte| byte.is_ascii_digit());
     let fits = (1..=3).contains(&parts.len()) && parts.iter().all(number);
-    if fits { Ok(()) } else { Err("take a version such as 0.1 or 0.1.0".to_owned()) }
+    if fits { Ok(()) } else { Err("use a version such as 0.1 or 0.1.0".to_owned()) }
+}
+
+fn git_url(text: &str) -> Result<(), String> {
+    let fits = text.contains("://") && !text.contains(|c: char| c.is_whitespace() || c == '"' || c == '\\');
+    if fits { Ok(()) } else { Err("use a URL such as https://github.com/windlass-dev/windlass".to_owned()) }
 }
 
 fn is_one_of(words: &str, text: &str) -> bool {
     words.split_whitespace().any(|word| word == text)
 }
 
-/// Whether it is a DNS label.
+/// Returns true if the text is a DNS label.
 fn is_label(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=63).contains(&text.len())
@@ -178,7 +190,7 @@ fn is_label(text: &str) -> bool {
 }
 
 impl Plural {
-    /// The usual plural of an English word.
+    /// Returns the plural of a kind's name, by the rules of English.
     pub(crate) fn of(kind: &Kind) -> Self {
         let word = kind.to_ascii_lowercase();
         let hisses = ["s", "x", "z", "ch", "sh"].iter().any(|end| word.ends_with(end));
@@ -298,6 +310,14 @@ mod tests {
         all::<Plural>(
             &["shops", "web-shops"],
             &[("Shops", "lower-case"), ("", "lower-case"), ("2", "a letter first")],
+        );
+    }
+
+    #[test]
+    fn repositories_are_urls() {
+        all::<GitUrl>(
+            &["https://example.com/windlass", "ssh://git@example.com/windlass", "file:///srv/windlass"],
+            &[("windlass", "https://"), ("https://a b", "https://"), ("https://a\"", "https://")],
         );
     }
 

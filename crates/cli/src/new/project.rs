@@ -1,25 +1,27 @@
-//! What a project consists of: every file with its text, made from templates. Nothing here touches a disk.
+//! The files of a project with their texts, filled in from templates. Nothing here touches a disk.
 
 use super::args::{Operator, Style, Webhook};
 use super::names::Plural;
 use super::template::Values;
 use crate::failure::Failure;
 
-/// Where a project finds Windlass.
+/// Source of the Windlass crates that a project depends on.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// In a registry.
+    /// A release in a registry.
     Version(String),
-    /// In a checkout, at this absolute path.
+    /// A checkout at this absolute path.
     Checkout(String),
+    /// A Git repository with this URL.
+    Git(String),
 }
 
-/// Whose a file is.
+/// Owner of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// The user's: written once.
+    /// The user: the file is written once.
     User,
-    /// Windlass's: `--refresh` rewrites it.
+    /// Windlass: `--refresh` rewrites the file.
     Windlass,
 }
 
@@ -33,7 +35,7 @@ pub(crate) struct File {
     pub(crate) text: String,
 }
 
-/// A project, with everything about it decided.
+/// A project: the values and flags for its templates.
 #[derive(Debug)]
 pub(crate) struct Project {
     style: Style,
@@ -41,7 +43,7 @@ pub(crate) struct Project {
     values: Values,
 }
 
-/// A template is a file of the same name below `templates/operator`.
+/// Returns the text of a file below `templates/operator`.
 macro_rules! template {
     ($name:literal) => {
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/templates/operator/", $name))
@@ -84,7 +86,7 @@ impl Project {
         Ok(Self { style: args.style, webhooks, values: Values { values, flags } })
     }
 
-    /// All files, in the order in which a reader meets them.
+    /// Returns all files, in the order in which to read them.
     pub(crate) fn files(&self) -> Vec<File> {
         let file = |path, about, owner, template: &str| File {
             path,
@@ -97,59 +99,64 @@ impl Project {
         let ours = |path, about, template| file(path, about, Owner::Windlass, template);
         let mut files = vec![
             yours("README.md", "how to run, test and install it", template!("README.md")),
-            yours("Cargo.toml", "its dependencies", template!("Cargo.toml.in")),
-            yours("src/api.rs", "what a user writes", template!("src/api.rs")),
+            yours("Cargo.toml", "dependencies", template!("Cargo.toml.in")),
+            yours("src/api.rs", "the kind: spec and status", template!("src/api.rs")),
         ];
         files.push(match self.style {
-            Style::Blueprint => {
-                yours("src/blueprint.rs", "what that is made of", template!("src/blueprint.rs"))
-            }
-            Style::Reconciler => {
-                yours("src/controller.rs", "what is done about it", template!("src/controller.rs"))
-            }
+            Style::Blueprint => yours(
+                "src/blueprint.rs",
+                "the plan: the objects, and their order",
+                template!("src/blueprint.rs"),
+            ),
+            Style::Reconciler => yours(
+                "src/controller.rs",
+                "the controller: the reconcile function",
+                template!("src/controller.rs"),
+            ),
         });
         if self.webhooks {
-            files.push(yours("src/webhooks.rs", "what the API server asks", template!("src/webhooks.rs")));
+            files.push(yours("src/webhooks.rs", "admission webhooks", template!("src/webhooks.rs")));
         }
         files.extend([
-            yours("src/lib.rs", "the operator: all of that, put together", template!("src/lib.rs")),
-            ours("src/main.rs", "the program", template!("src/main.rs")),
-            yours("tests/operator.rs", "its tests", template!("tests/operator.rs")),
+            yours("src/lib.rs", "the operator: kind, controller and webhooks", template!("src/lib.rs")),
+            ours("src/main.rs", "the program: calls the operator", template!("src/main.rs")),
+            yours("tests/operator.rs", "tests on a real control plane", template!("tests/operator.rs")),
             ours(
                 "tests/kit/mod.rs",
-                "what tests need: a control plane with the operator in it",
+                "test support: the operator on a control plane",
                 template!("tests/kit/mod.rs"),
             ),
             ours(
                 "tests/kit/manifests.rs",
-                "whether deploy/ is up to date",
+                "a test that deploy/ is up to date",
                 template!("tests/kit/manifests.rs"),
             ),
-            yours("sample.yaml", "one to try it with", template!("sample.yaml")),
-            ours("ci/check", "what must pass before a change lands", template!("ci/check")),
-            ours(".github/workflows/check.yaml", "the same on GitHub", template!("github/check.yaml")),
+            yours("sample.yaml", "a sample object", template!("sample.yaml")),
+            ours("ci/check", "all checks: format, lints, manifests, tests", template!("ci/check")),
+            ours(".github/workflows/check.yaml", "the same checks on GitHub", template!("github/check.yaml")),
         ]);
         if self.webhooks {
             files.push(yours(
                 ".cargo/config.toml",
-                "how `cargo run` differs from a Pod",
+                "environment of `cargo run`",
                 template!("cargo/config.toml"),
             ));
         }
         files.extend([
-            yours("rustfmt.toml", "how it is formatted", template!("rustfmt.toml")),
-            yours(".gitignore", "what is not checked in", template!("gitignore")),
+            yours("rustfmt.toml", "format of the code", template!("rustfmt.toml")),
+            yours(".gitignore", "files that Git ignores", template!("gitignore")),
         ]);
         files
     }
 }
 
-/// What is after the `=` in `Cargo.toml`.
+/// Returns the value of a dependency in `Cargo.toml`.
 fn dependency(source: &Source, directory: &str) -> Result<String, Failure> {
     match source {
         Source::Version(version) => Ok(format!("{version:?}")),
+        Source::Git(url) => Ok(format!("{{ git = {url:?} }}")),
         Source::Checkout(root) => {
-            // A string of JSON is one of TOML.
+            // A JSON string is a TOML string too.
             let path = serde_json::to_string(&format!("{root}/crates/{directory}"))
                 .map_err(|error| Failure::Running(error.to_string()))?;
             Ok(format!("{{ path = {path} }}"))
@@ -157,7 +164,7 @@ fn dependency(source: &Source, directory: &str) -> Result<String, Failure> {
     }
 }
 
-/// The command that makes this project again, the place and the source of Windlass aside.
+/// Returns the command that creates this project, without its directory and the source of Windlass.
 fn command(args: &Operator, plural: &Plural, mutate: bool, validate: bool) -> String {
     let mut command = format!(
         "windlass new operator {} --group {} --version {} --kind {} --plural {}",
@@ -275,9 +282,11 @@ mod tests {
     }
 
     #[test]
-    fn windlass_is_found_in_a_registry_or_in_a_checkout_with_any_path() {
+    fn windlass_is_found_in_a_registry_a_repository_or_a_checkout_with_any_path() {
         let version = dependency(&Source::Version("0.1".into()), "windlass").unwrap();
         let path = dependency(&Source::Checkout("/a \"b\"".into()), "runtime").unwrap();
+        let git = dependency(&Source::Git("https://example.com/w".into()), "pki").unwrap();
+        assert_eq!(git, r#"{ git = "https://example.com/w" }"#);
         assert_eq!((&*version, &*path), ("\"0.1\"", r#"{ path = "/a \"b\"/crates/runtime" }"#));
     }
 }

@@ -1,9 +1,10 @@
-//! Filling in templates: `{{name}}` is a value, and lines between `{{if flag}}` and `{{end}}` are there if the flag is set.
+//! Templates: `{{name}}` is replaced by a value, and lines between `{{if flag}}` and `{{end}}` are kept if
+//! the flag is set.
 //!
-//! That is all of it: no nesting, no loops, no escapes. A name that is not known is left as it is, which the tests of the
-//! [project](super::project) look for.
+//! There is no nesting, no loop and no escape. An unknown name is left as it is; the tests of the
+//! [project](super::project) look for it.
 
-/// Values and flags, by name.
+/// Values and flags for a template, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Values {
     pub(crate) values: Vec<(&'static str, String)>,
@@ -11,7 +12,7 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    /// The template with everything filled in.
+    /// Returns the template with all values filled in.
     pub(crate) fn fill(&self, template: &str) -> String {
         let mut text = String::with_capacity(template.len());
         let mut shown = true;

@@ -9,7 +9,7 @@ use crate::{Report, shape::Csr};
 /// follows a long chain would grow with its square.
 const DEEPEST: usize = 24;
 
-/// Of what else a node came after, so many are named.
+/// The number of further dependencies that are named beside a node.
 const NAMED: usize = 3;
 
 impl<E: Display, W: Display> Report<E, W> {
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn of_many_dependencies_a_few_are_named() {
+    async fn only_a_few_of_many_dependencies_are_named() {
         let mut graph = Graph::new();
         let keys: Vec<_> = (0..9).map(|i| graph.add(i.to_string()).unwrap()).collect();
         graph.add_after("all".to_owned(), &keys).unwrap();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn of_a_reverse_run_the_tree_stands_on_its_head() {
+    async fn the_tree_of_a_reverse_run_is_upside_down() {
         let mut graph = Graph::new();
         let a = graph.add("a").unwrap();
         graph.add_after("b", &[a]).unwrap();

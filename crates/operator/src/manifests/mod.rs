@@ -1,4 +1,4 @@
-//! What a cluster needs to run an operator, as files.
+//! The manifests that install an operator in a cluster, as files.
 //!
 //! | file | what is in it |
 //! | --- | --- |
@@ -8,13 +8,19 @@
 //! | `leader-election.yaml` | the right to its Lease |
 //! | `user-roles.yaml` | what users may do with its kinds, as part of the cluster's own `view`, `edit` and `admin` |
 //! | `webhooks.yaml` | the configurations and the Service of its webhooks, if it has any |
-//! | `deployment.yaml` | the Deployment |
+//! | `metrics.yaml` | the Service of its metrics, and the rights to serve and to read them |
+//! | `deployment.yaml` | the Deployment; with webhooks, two Pods and their disruption budget |
 //! | `kustomization.yaml` | all of them, for `kubectl apply -k` |
+//! | `network-policy/` | a component for a kustomization of your own: who may reach its Pods |
+//! | `metrics-auth/` | only if its rights are limited to namespaces, a component: the cluster-wide right to authorize readers of its metrics, and the role of such readers |
 //!
-//! It promises: made of the same declarations as the process, without a cluster; the same bytes every time.
+//! It promises: manifests are generated from the same declarations as the process, without a cluster; the
+//! same bytes every time.
 //!
-//! It does not keep what was changed by hand: put such changes into a kustomization of your own that has this one as its base.
+//! It does not keep manual changes: put such changes into a kustomization of your own that has this one as
+//! its base.
 
+mod metrics;
 mod rbac;
 mod webhooks;
 mod workload;
@@ -28,6 +34,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use serde_json::{Value, json};
 use windlass_runtime::access::Access;
 use windlass_runtime::client::{Client, ClientOptions};
+use windlass_runtime::leader::Fence;
 
 use crate::hooks::Hook;
 use crate::operator::Operator;
@@ -37,7 +44,19 @@ use crate::yaml::{Node, Style};
 
 const KUSTOMIZATION: &str = "kustomization.yaml";
 
-/// Where and with which reach an operator is installed.
+/// The label of every object of an installation; its value is the name of the operator.
+pub(crate) const NAME_LABEL: &str = "app.kubernetes.io/name";
+
+/// The files that exist only if something is declared for them.
+const OPTIONAL: [&str; 5] = [
+    "crds.yaml",
+    "user-roles.yaml",
+    "webhooks.yaml",
+    "metrics-auth/kustomization.yaml",
+    "metrics-auth/metrics-auth.yaml",
+];
+
+/// The namespace, the image and the scope of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "give it to Manifests::of"]
 pub struct Install {
@@ -54,34 +73,34 @@ pub(crate) enum Reach {
 }
 
 impl Install {
-    /// In `<name>-system`, for all namespaces.
+    /// Returns an installation in `<name>-system`, for all namespaces.
     pub fn of(operator: &Operator) -> Self {
         let image =
             operator.image.clone().unwrap_or_else(|| format!("{}:{}", operator.name, operator.version));
         Self { namespace: format!("{}-system", operator.name), image, reach: Reach::Cluster }
     }
 
-    /// In this namespace.
+    /// Sets the namespace of the installation.
     pub fn namespace(self, namespace: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), ..self }
     }
 
-    /// With this image.
+    /// Sets the image of the operator.
     pub fn image(self, image: impl Into<String>) -> Self {
         Self { image: image.into(), ..self }
     }
 
-    /// With rights in its own namespace only.
+    /// Grants rights in the operator's own namespace only.
     pub fn namespaced(self) -> Self {
         Self { reach: Reach::OwnNamespace, ..self }
     }
 
-    /// With rights in these namespaces only.
+    /// Grants rights in these namespaces only.
     pub fn watching(self, namespaces: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { reach: Reach::Namespaces(namespaces.into_iter().map(Into::into).collect()), ..self }
     }
 
-    /// The namespaces that it looks at; none: all.
+    /// Returns the watched namespaces; none means all.
     fn watched(&self) -> BTreeSet<String> {
         match &self.reach {
             Reach::Cluster => BTreeSet::new(),
@@ -91,14 +110,14 @@ impl Install {
     }
 }
 
-/// What an operator declares, seen without running it.
+/// The declarations of an operator, collected without running it.
 pub(crate) struct Declared {
     pub(crate) access: Access,
     pub(crate) hooks: Vec<Hook>,
     pub(crate) converted: Vec<String>,
 }
 
-/// The files.
+/// The generated manifests, as files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "write or check them"]
 pub struct Manifests {
@@ -106,28 +125,28 @@ pub struct Manifests {
     files: BTreeMap<&'static str, String>,
 }
 
-/// Why there are no manifests.
+/// The reason why manifests cannot be generated.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestsError {
     /// The operator cannot be assembled.
     #[error(transparent)]
     Assemble(#[from] AssembleError),
-    /// An object cannot be written.
+    /// An object cannot be encoded.
     #[error("an object cannot be written as JSON: {0}")]
     Encode(#[from] serde_json::Error),
-    /// The parts could not be asked.
-    #[error("no runtime to ask the operator's parts in: {0}")]
+    /// The parts could not be set up.
+    #[error("the runtime for setting up the operator's parts cannot be started: {0}")]
     Runtime(#[source] io::Error),
 }
 
-/// Files that are not as they should be. Displayed with what to do.
+/// Files that are out of date. The display text says what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stale {
     operator: &'static str,
     directory: PathBuf,
-    /// The command that makes them so.
+    /// The command that refreshes the files.
     pub refresh: String,
-    /// Each file, and what is wrong with it.
+    /// The name of each file, and its problem.
     pub files: Vec<(String, &'static str)>,
 }
 
@@ -145,25 +164,22 @@ impl fmt::Display for Stale {
 impl std::error::Error for Stale {}
 
 impl Manifests {
-    /// The manifests of an operator. Asks its parts what they need, with a client that reaches nobody.
+    /// Generates the manifests of an operator. Its parts are set up with a client that reaches no cluster.
     pub fn of(operator: &Operator, install: &Install) -> Result<Self, ManifestsError> {
-        let declared = declared(operator, install)?;
-        let definitions = definitions(operator, &declared, install)?;
-        let mut objects: BTreeMap<&'static str, Vec<Value>> = BTreeMap::from([
-            ("namespace.yaml", vec![workload::namespace(operator, install)]),
-            ("crds.yaml", definitions),
-            ("rbac.yaml", rbac::rights(operator, install, &declared)?),
-            ("leader-election.yaml", rbac::election(operator, install)?),
-            ("user-roles.yaml", rbac::for_users(operator, install)),
-            ("webhooks.yaml", webhooks::configurations(operator, install, &declared)),
-            ("deployment.yaml", vec![workload::deployment(operator, install, &declared)]),
-        ]);
-        objects.retain(|_, objects| !objects.is_empty());
+        let Contents { mut objects, components } = contents(operator, install)?;
         let kustomization = json!({
             "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
             "resources": objects.keys().collect::<Vec<_>>(),
         });
         objects.insert(KUSTOMIZATION, vec![kustomization]);
+        for (kustomization, file, content) in components {
+            let resource = file.rsplit('/').next();
+            let component = json!({
+                "apiVersion": "kustomize.config.k8s.io/v1alpha1", "kind": "Component", "resources": [resource],
+            });
+            objects.insert(kustomization, vec![component]);
+            objects.insert(file, content);
+        }
         let header = format!("# generated by `{} manifests`; do not edit\n", operator.name);
         let text = |objects: Vec<Value>| {
             let documents: Vec<String> = objects
@@ -176,12 +192,13 @@ impl Manifests {
         Ok(Self { operator: operator.name, files })
     }
 
-    /// The files by name.
+    /// Returns the files by name.
     pub fn files(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.files.iter().map(|(name, text)| (*name, text.as_str()))
     }
 
-    /// All objects as one stream, for `kubectl apply -f -`: the namespace and the kinds before what needs them.
+    /// Returns all objects as one stream, for `kubectl apply -f -`: the namespace and the kinds before the
+    /// objects that need them. Components are left out.
     pub fn stream(&self) -> String {
         let order = [
             "namespace.yaml",
@@ -190,6 +207,7 @@ impl Manifests {
             "leader-election.yaml",
             "user-roles.yaml",
             "webhooks.yaml",
+            "metrics.yaml",
             "deployment.yaml",
         ];
         let texts: Vec<&str> =
@@ -197,20 +215,23 @@ impl Manifests {
         texts.join("---\n")
     }
 
-    /// Writes the files into a directory, which is made if it is not there. Returns their names.
+    /// Writes the files into a directory, which is created if it does not exist. Returns their names.
     pub fn write(&self, directory: &Path) -> io::Result<Vec<&'static str>> {
         let named = |error: io::Error, path: &Path| {
             io::Error::new(error.kind(), format!("{}: {error}", path.display()))
         };
-        std::fs::create_dir_all(directory).map_err(|error| named(error, directory))?;
         for (name, text) in &self.files {
             let path = directory.join(name);
+            if let Some(parent) = path.parent() {
+                std::fs::create_dir_all(parent).map_err(|error| named(error, parent))?;
+            }
             std::fs::write(&path, text).map_err(|error| named(error, &path))?;
         }
         Ok(self.files.keys().copied().collect())
     }
 
-    /// Compares with the files in a directory: all there, all the same, and none of ours that is no longer made.
+    /// Compares the files in a directory: all must exist and be equal, and no file of an earlier version may
+    /// be left.
     pub fn check(&self, directory: &Path) -> Result<(), Stale> {
         let mut files = Vec::new();
         for (name, text) in &self.files {
@@ -220,7 +241,7 @@ impl Manifests {
                 Err(_) => files.push(((*name).to_owned(), "is missing")),
             }
         }
-        for left in ["crds.yaml", "user-roles.yaml", "webhooks.yaml"] {
+        for left in OPTIONAL {
             if !self.files.contains_key(left) && directory.join(left).exists() {
                 files.push((left.to_owned(), "is left over: nothing is declared for it; delete it"));
             }
@@ -233,7 +254,49 @@ impl Manifests {
     }
 }
 
-/// Sets the operator up without a cluster, and sees what it declares.
+/// The objects of an installation.
+struct Contents {
+    /// The objects that every installation has, by the file that they are written to.
+    objects: BTreeMap<&'static str, Vec<Value>>,
+    /// Parts that a user adds to an installation: the kustomization, the file, and its objects.
+    components: Vec<(&'static str, &'static str, Vec<Value>)>,
+}
+
+fn contents(operator: &Operator, install: &Install) -> Result<Contents, ManifestsError> {
+    let declared = declared(operator, install)?;
+    let definitions = definitions(operator, &declared, install)?;
+    let mut metrics = metrics::service(operator, install)?;
+    let authorization = metrics::authorization(operator, install)?;
+    let policy = vec![metrics::network_policy(operator, install, &declared)];
+    let mut components =
+        vec![("network-policy/kustomization.yaml", "network-policy/network-policy.yaml", policy)];
+    if install.reach == Reach::Cluster {
+        metrics.extend(authorization);
+    } else {
+        components.push(("metrics-auth/kustomization.yaml", "metrics-auth/metrics-auth.yaml", authorization));
+    }
+    let mut objects: BTreeMap<&'static str, Vec<Value>> = BTreeMap::from([
+        ("namespace.yaml", vec![workload::namespace(operator, install)]),
+        ("crds.yaml", definitions),
+        ("rbac.yaml", rbac::rights(operator, install, &declared)?),
+        ("leader-election.yaml", rbac::election(operator, install)?),
+        ("user-roles.yaml", rbac::for_users(operator, install)),
+        ("webhooks.yaml", webhooks::configurations(operator, install, &declared)),
+        ("metrics.yaml", metrics),
+        ("deployment.yaml", workload::deployment(operator, install, &declared)),
+    ]);
+    objects.retain(|_, objects| !objects.is_empty());
+    Ok(Contents { objects, components })
+}
+
+/// Returns all objects that an installation may have, with those of its optional parts.
+pub(crate) fn objects(operator: &Operator, install: &Install) -> Result<Vec<Value>, ManifestsError> {
+    let Contents { objects, components } = contents(operator, install)?;
+    let optional = components.into_iter().map(|(_, _, objects)| objects);
+    Ok(objects.into_values().chain(optional).flatten().collect())
+}
+
+/// Sets the operator up without a cluster, and collects its declarations.
 fn declared(operator: &Operator, install: &Install) -> Result<Declared, ManifestsError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -246,15 +309,15 @@ fn declared(operator: &Operator, install: &Install) -> Result<Declared, Manifest
             own_namespace: Some(install.namespace.clone()),
             ..Settings::default()
         };
-        // Nobody listens there, and nobody calls.
+        // No server listens at this address, and no request is sent.
         let nowhere = kube::Config::new(http_nowhere());
         Client::new(nowhere, ClientOptions::default()).map_err(AssembleError::from).and_then(|client| {
-            let setup = operator.set_up(&client, &settings)?;
+            let setup = operator.set_up(&client, &Fence::unlimited(), &settings)?;
             let access = setup.access();
             Ok(Declared { access, hooks: setup.hooks, converted: setup.converted })
         })
     };
-    // Dropped within another runtime, it would block that one.
+    // If the runtime were dropped within another one, it would block that one.
     runtime.shutdown_background();
     Ok(seen?)
 }
@@ -263,7 +326,7 @@ fn http_nowhere() -> http::Uri {
     http::Uri::from_static("http://127.0.0.1:9")
 }
 
-/// The kinds, each converted by our webhook where the operator has conversions for it.
+/// Returns the kinds, with the conversion webhook for those that the operator converts.
 fn definitions(
     operator: &Operator,
     declared: &Declared,
@@ -282,12 +345,12 @@ fn definitions(
     operator.definitions().iter().map(value).collect()
 }
 
-/// What every object of an operator carries.
+/// Returns the labels of every object of an operator.
 pub(crate) fn labels(operator: &Operator) -> Value {
-    json!({"app.kubernetes.io/name": operator.name})
+    json!({NAME_LABEL: operator.name})
 }
 
-/// As people write it: without members that are null (absent is shorter, and means the same), and 10 instead of 10.0.
+/// Removes null members (an absent member means the same), and writes 10 instead of 10.0.
 fn tidy(value: Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -300,7 +363,7 @@ fn tidy(value: Value) -> Value {
     }
 }
 
-/// A whole number that is written as a fraction: schemars does that with limits.
+/// Returns a whole number that is written as a fraction: schemars does that with limits.
 fn whole(number: &serde_json::Number) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let float =

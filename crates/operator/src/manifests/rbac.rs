@@ -1,4 +1,4 @@
-//! Rights: exactly what the parts need, where they need it.
+//! RBAC: exactly the rights that the parts need, in the namespaces in which they need them.
 
 use k8s_openapi::api::rbac::v1::Role;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -10,7 +10,7 @@ use super::{Declared, Install, Reach, labels};
 use crate::operator::Operator;
 use crate::webhook_names::WebhookNames;
 
-/// The ServiceAccount, its roles and their bindings.
+/// Returns the ServiceAccount, its roles and their bindings.
 pub(super) fn rights(
     operator: &Operator,
     install: &Install,
@@ -30,7 +30,7 @@ pub(super) fn rights(
     let cluster_name = operator.cluster_name(&install.namespace);
     let (cluster, local) = match install.reach {
         Reach::Cluster => {
-            // What lives in one namespace is granted there only.
+            // Rights to objects of one namespace are granted in that namespace only.
             let (local, wide): (Vec<Entry>, Vec<Entry>) =
                 access.entries().iter().cloned().partition(|entry| entry.namespace.is_some());
             let of = |entries: Vec<Entry>| entries.into_iter().fold(Access::none(), Access::with);
@@ -58,7 +58,8 @@ pub(super) fn rights(
     Ok(objects)
 }
 
-/// The right to elect a leader, apart from the rest: who runs one replica need not grant it.
+/// Returns the role for leader election, separate from the others: an installation with one replica need not
+/// grant it.
 pub(super) fn election(operator: &Operator, install: &Install) -> Result<Vec<Value>, serde_json::Error> {
     let lease = ObjectKey::namespaced(&*install.namespace, operator.name);
     let name = format!("{}-leader-election", operator.name);
@@ -70,8 +71,8 @@ pub(super) fn election(operator: &Operator, install: &Install) -> Result<Vec<Val
     Ok(objects)
 }
 
-/// A role and its binding.
-fn bound(
+/// Returns a role and its binding.
+pub(super) fn bound(
     operator: &Operator,
     install: &Install,
     name: &str,
@@ -81,7 +82,14 @@ fn bound(
     Ok([labelled(operator, serde_json::to_value(role)?), binding])
 }
 
-fn binding(operator: &Operator, install: &Install, kind: &str, name: &str, namespace: Option<&str>) -> Value {
+/// Returns the binding of a role to the operator's account.
+pub(super) fn binding(
+    operator: &Operator,
+    install: &Install,
+    kind: &str,
+    name: &str,
+    namespace: Option<&str>,
+) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": format!("{kind}Binding"),
         "metadata": {"name": name, "namespace": namespace, "labels": labels(operator)},
@@ -90,12 +98,13 @@ fn binding(operator: &Operator, install: &Install, kind: &str, name: &str, names
     })
 }
 
-fn labelled(operator: &Operator, mut object: Value) -> Value {
+pub(super) fn labelled(operator: &Operator, mut object: Value) -> Value {
     object["metadata"]["labels"] = labels(operator);
     object
 }
 
-/// What users may do with the kinds that the operator defines: part of the cluster's own `view`, `edit` and `admin`.
+/// The roles of users for the kinds that the operator defines, aggregated to the cluster's own `view`, `edit`
+/// and `admin`.
 pub(super) fn for_users(operator: &Operator, install: &Install) -> Vec<Value> {
     if operator.definitions().is_empty() {
         return Vec::new();

@@ -1,12 +1,16 @@
-//! Where an operator runs.
+//! The Deployment of an operator.
 
 use serde_json::{Value, json};
 
-use super::{Declared, Install, Reach, labels, webhooks};
+use super::{Declared, Install, Reach, labels, metrics, webhooks};
 use crate::operator::Operator;
 
-/// The port of health and metrics in the Pod.
-const ADMIN_PORT: u16 = 8080;
+/// The port of health in the Pod, in clear.
+const HEALTH_PORT: u16 = 8081;
+
+/// Seconds for which webhooks go on answering after the Pod got the signal to stop: API servers learn a
+/// little later that it is gone.
+const LINGER: u32 = 5;
 
 pub(super) fn namespace(operator: &Operator, install: &Install) -> Value {
     let mut labels = labels(operator);
@@ -14,9 +18,13 @@ pub(super) fn namespace(operator: &Operator, install: &Install) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": install.namespace, "labels": labels}})
 }
 
-pub(super) fn deployment(operator: &Operator, install: &Install, declared: &Declared) -> Value {
+/// Returns the Deployment, and a PodDisruptionBudget if webhooks depend on its Pods.
+pub(super) fn deployment(operator: &Operator, install: &Install, declared: &Declared) -> Vec<Value> {
     let has_webhooks = !declared.hooks.is_empty() || !declared.converted.is_empty();
-    let mut ports = vec![json!({"name": "admin", "containerPort": ADMIN_PORT})];
+    let mut ports = vec![
+        json!({"name": "health", "containerPort": HEALTH_PORT}),
+        json!({"name": "metrics", "containerPort": metrics::PORT}),
+    ];
     if has_webhooks {
         ports.push(json!({"name": "webhooks", "containerPort": webhooks::PORT}));
     }
@@ -30,15 +38,25 @@ pub(super) fn deployment(operator: &Operator, install: &Install, declared: &Decl
             env.push(json!({"name": "WATCH_NAMESPACE", "value": names.join(",")}));
         }
     }
-    let probe = |path: &str, period: u32| json!({"httpGet": {"path": path, "port": "admin"}, "periodSeconds": period});
+    // With webhooks, a Pod is ready when they answer, so that only such Pods are called. Readiness cannot
+    // wait for the caches to sync: a converted kind is listed through the webhook.
+    let ready = if has_webhooks { "/readyz/webhooks" } else { "/readyz" };
+    let mut args = vec!["run".to_owned(), "--leader-elect".into(), "--log-format=json".into()];
+    args.push("--metrics-secure".into());
+    args.push(format!("--metrics-bind-address=:{}", metrics::PORT));
+    args.push(format!("--health-probe-bind-address=:{HEALTH_PORT}"));
+    if has_webhooks {
+        args.push(format!("--webhook-linger={LINGER}"));
+    }
+    let probe = |path: &str, period: u32| json!({"httpGet": {"path": path, "port": "health"}, "periodSeconds": period});
     let mut container = json!({
         "name": "operator",
         "image": install.image,
-        "args": ["run", "--leader-elect", "--log-format=json", format!("--metrics-bind-address=:{ADMIN_PORT}")],
+        "args": args,
         "env": env,
         "ports": ports,
         "livenessProbe": probe("/healthz", 20),
-        "readinessProbe": probe("/readyz", 5),
+        "readinessProbe": probe(ready, 5),
         "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
         "securityContext": {
             "allowPrivilegeEscalation": false,
@@ -50,11 +68,17 @@ pub(super) fn deployment(operator: &Operator, install: &Install, declared: &Decl
         let from = json!({"name": format!("{}-settings", operator.name), "optional": true});
         container["envFrom"] = json!([{"configMapRef": from}, {"secretRef": from}]);
     }
-    json!({
+    // Webhooks fail closed: one Pod of two answers while the other is moved.
+    let replicas = if has_webhooks { 2 } else { 1 };
+    let spread = has_webhooks.then(|| {
+        json!([{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": labels(operator)}}])
+    });
+    let deployment = json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": operator.name, "namespace": install.namespace, "labels": labels(operator)},
         "spec": {
-            "replicas": 1,
+            "replicas": replicas,
             "selector": {"matchLabels": labels(operator)},
             "template": {
                 "metadata": {"labels": labels(operator)},
@@ -66,10 +90,19 @@ pub(super) fn deployment(operator: &Operator, install: &Install, declared: &Decl
                         "seccompProfile": {"type": "RuntimeDefault"},
                     },
                     "containers": [container],
-                    // Longer than the process takes to finish what it does.
+                    "topologySpreadConstraints": spread,
+                    // Longer than the process takes to finish its work.
                     "terminationGracePeriodSeconds": 40,
                 },
             },
         },
-    })
+    });
+    let budget = has_webhooks.then(|| {
+        json!({
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": operator.name, "namespace": install.namespace, "labels": labels(operator)},
+            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": labels(operator)}},
+        })
+    });
+    [deployment].into_iter().chain(budget).collect()
 }

@@ -1,4 +1,4 @@
-//! One field: where it is, what it takes, what it is.
+//! One field of the reference page: its path, its type, its description.
 
 use std::fmt;
 
@@ -11,12 +11,13 @@ pub(super) struct Field<'a> {
     path: String,
     schema: &'a JSONSchemaProps,
     required: bool,
-    /// Where its own fields are told, if not here.
+    /// The anchor of the section that has its own fields, if they are not in this table.
     elsewhere: Option<String>,
 }
 
 impl<'a> Field<'a> {
-    /// The fields of a schema with all that is in them; or, where those have sections of their own whose anchors begin like this, without.
+    /// Returns the fields of a schema with all nested fields; or, with an anchor, without nested fields that
+    /// have sections of their own.
     pub(super) fn all(schema: &'a JSONSchemaProps, anchor: Option<&str>) -> Vec<Self> {
         let mut fields = Vec::new();
         collect(schema, "", anchor, &mut fields);
@@ -40,7 +41,7 @@ fn collect<'a>(schema: &'a JSONSchemaProps, prefix: &str, anchor: Option<&str>, 
     }
 }
 
-/// Where the fields of a field are: in itself, in the items of a list, in the values of a map.
+/// Returns the schema that has the fields of a field: itself, the items of a list, or the values of a map.
 pub(super) fn nested(schema: &JSONSchemaProps) -> Option<(&'static str, &JSONSchemaProps)> {
     let has_fields =
         |schema: &JSONSchemaProps| schema.properties.as_ref().is_some_and(|fields| !fields.is_empty());
@@ -66,7 +67,7 @@ fn values(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
     }
 }
 
-/// What the rules of a schema say, with the fields that they are about.
+/// Returns the messages of the rules of a schema, with the fields that they are about.
 pub(super) fn rules(schema: &JSONSchemaProps, deep: bool) -> Vec<String> {
     let mut rules = of(schema, "");
     if deep {
@@ -79,8 +80,8 @@ pub(super) fn rules(schema: &JSONSchemaProps, deep: bool) -> Vec<String> {
 
 fn of(schema: &JSONSchemaProps, path: &str) -> Vec<String> {
     let rules = schema.x_kubernetes_validations.iter().flatten();
-    let said = rules.map(|rule| rule.message.clone().unwrap_or_else(|| format!("`{}`", rule.rule)));
-    said.map(|said| if path.is_empty() { said } else { format!("`{path}`: {said}") }).collect()
+    let messages = rules.map(|rule| rule.message.clone().unwrap_or_else(|| format!("`{}`", rule.rule)));
+    messages.map(|text| if path.is_empty() { text } else { format!("`{path}`: {text}") }).collect()
 }
 
 impl fmt::Display for Field<'_> {
@@ -104,7 +105,7 @@ impl Field<'_> {
     }
 }
 
-/// What it takes, in a word or two.
+/// Returns the type of a field in a word or two.
 fn kind(schema: &JSONSchemaProps) -> String {
     if schema.x_kubernetes_int_or_string == Some(true) {
         return "number or text".to_owned();
@@ -133,7 +134,7 @@ fn kind(schema: &JSONSchemaProps) -> String {
     }
 }
 
-/// What else the server looks at.
+/// Returns the other limits that the server checks.
 fn limits(schema: &JSONSchemaProps) -> Vec<String> {
     let mut limits = Vec::new();
     if let Some(values) = &schema.enum_ {
@@ -162,7 +163,7 @@ fn shown(value: &serde_json::Value) -> String {
     }
 }
 
-/// In one line, and without what would end the cell.
+/// Returns a text in one line, with the characters escaped that would end the cell.
 fn in_cell(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }

@@ -1,7 +1,8 @@
-//! Every field of an operator's kinds as a page for people, made of the definitions that the API server is given.
+//! A reference page of every field of an operator's kinds, generated from their CRDs.
 //!
-//! Promises that the page is of the stored version, complete, and the same every time, so that a test can tell when one that is checked in
-//! is out of date. It says what a schema says, and no more: what a field does is in its description.
+//! It promises: the page describes the stored version, is complete, and is the same every time, so that a
+//! test can detect an outdated copy. It shows only what a schema contains: the effect of a field is in its
+//! description.
 
 mod field;
 
@@ -23,7 +24,7 @@ pub struct UnknownKind {
     known: Vec<String>,
 }
 
-/// The page of these kinds; of all, if none is named.
+/// Returns the reference page of these kinds; of all kinds if none is named.
 ///
 /// ```
 /// use kube::CustomResource;
@@ -99,12 +100,13 @@ fn kind(page: &mut String, definition: &CustomResourceDefinition) {
     }
 }
 
-/// What every kind has is not told for each.
+/// Returns whether a field is not one of those that every kind has.
 fn is_own(field: &str) -> bool {
     !["apiVersion", "kind", "metadata"].contains(&field)
 }
 
-/// A table of the fields of `path`. Split, those with fields of their own have a table of their own; otherwise all are in one.
+/// Writes a table of the fields of `path`. If `split` is set, fields with nested fields have a table of their
+/// own; otherwise all are in one.
 fn section(page: &mut String, kind: &str, path: &str, schema: &JSONSchemaProps, split: bool) {
     say!(page, "\n### {kind} {path}\n");
     if let Some(description) = &schema.description {
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_is_told_with_its_stored_version_and_a_table_for_each_part_of_its_spec() {
+    fn a_kind_is_described_by_its_stored_version_with_a_table_for_each_part_of_its_spec() {
         let page = reference(
             &operator(&json!({
                 "type": "object", "required": ["name"], "description": "What it sells.",
@@ -219,7 +221,7 @@ Rules:
     }
 
     #[test]
-    fn a_kind_that_is_not_there_is_an_error_that_names_those_that_are() {
+    fn the_error_for_an_unknown_kind_names_the_known_ones() {
         let operator = operator(&json!({"type": "object"}));
         assert!(reference(&operator, &["Shop"]).unwrap().contains("`shop-operator reference Shop`"));
         let error = reference(&operator, &["Shop", "Store"]).unwrap_err().to_string();

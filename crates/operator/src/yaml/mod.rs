@@ -1,13 +1,14 @@
-//! Writes YAML that every reader of YAML understands the same.
+//! Writes YAML that every YAML reader understands in the same way.
 //!
-//! It promises: the same value gives the same text; a string comes back as that string, whether its reader follows YAML 1.1 (where
-//! `no` is a boolean, `0123` is 83 and `12:30` a number, as in Go's yaml.v2 and in Kubernetes' own reader) or 1.2. Keys are written
-//! in the order of the [`Map`]; those of JSON are in the order of the alphabet, which for Kubernetes is the usual one.
+//! It promises: the same value gives the same text; a string comes back as that string, whether its reader
+//! follows YAML 1.1 (where `no` is a boolean, `0123` is 83 and `12:30` a number, as in Go's yaml.v2 and in
+//! Kubernetes' own reader) or 1.2. Keys are written in the order of the [`Map`]; those of JSON are in the
+//! order of the alphabet, which for Kubernetes is the usual one.
 //!
-//! It does not: read YAML, fold long lines, or write anchors, tags and comments.
+//! It does not read YAML, fold long lines, or write anchors, tags and comments.
 //!
-//! The writer of `serde-saphyr` is not used, because it quotes keys by the rules of YAML 1.2 only: a reader of YAML 1.1 takes its
-//! `on: 1` for a key that is a boolean.
+//! The writer of `serde-saphyr` is not used, because it quotes keys by the rules of YAML 1.2 only: a reader
+//! of YAML 1.1 takes its `on: 1` for a key that is a boolean.
 //!
 //! ```
 //! use windlass_operator::yaml::{Map, Style};
@@ -23,12 +24,13 @@ use serde_json::{Number, Value};
 
 pub use write::quoted;
 
-/// The layout of a document. Readers understand both styles the same.
+/// The layout of a document. Readers understand both styles in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// Manifests as `kubectl` writes them: lists are not indented, phrases have no quotes, and texts of several lines are blocks.
+    /// Manifests as `kubectl` writes them: lists are not indented, phrases have no quotes, and texts of
+    /// several lines are blocks.
     Manifest,
-    /// Configuration files: lists are indented, and every text but a word or a path is in quotes.
+    /// Configuration files: lists are indented, and every text except a word or a path is in quotes.
     File,
 }
 
@@ -54,7 +56,7 @@ pub enum Node {
 pub struct Map(Vec<(String, Node)>);
 
 impl Map {
-    /// An empty map.
+    /// Returns an empty map.
     pub fn new() -> Self {
         Self::default()
     }
@@ -66,7 +68,7 @@ impl Map {
         self
     }
 
-    /// Adds a key, if there is a value for it.
+    /// Adds a key if there is a value for it.
     #[must_use]
     pub fn with_some(self, key: &str, value: Option<impl Into<Node>>) -> Self {
         match value {
@@ -75,14 +77,14 @@ impl Map {
         }
     }
 
-    /// The document, ending with a line break, without the `---` before it.
+    /// Returns the document, ending with a line break, without the `---` before it.
     pub fn document(self, style: Style) -> String {
         Node::Map(self).document(style)
     }
 }
 
 impl Node {
-    /// The document, ending with a line break, without the `---` before it.
+    /// Returns the document, ending with a line break, without the `---` before it.
     pub fn document(&self, style: Style) -> String {
         write::document(self, style)
     }

@@ -16,7 +16,8 @@ struct Writer {
 }
 
 impl Writer {
-    /// A value where a line may begin, or after `- `: what fits on the line, or lines below it.
+    /// Writes a value at the beginning of a line, or after `- `: on the line if it fits, or on lines below
+    /// it.
     fn block(&mut self, node: &Node, indent: usize) {
         match node {
             Node::Map(map) if !map.0.is_empty() => self.map(map, indent),
@@ -57,7 +58,7 @@ impl Writer {
         }
     }
 
-    /// A value that begins on this line; ends the line.
+    /// Writes a value that begins on this line, and ends the line.
     fn flat(&mut self, node: &Node, indent: usize) {
         match node {
             Node::Text(string) if self.style == Style::Manifest && is_literal(string) => {
@@ -105,7 +106,7 @@ impl Writer {
     }
 }
 
-/// A string in double quotes, with nothing in it that a reader of YAML could take amiss.
+/// Returns a string in double quotes, with all characters escaped that a YAML reader could misread.
 pub fn quoted(string: &str) -> String {
     let mut text = String::with_capacity(string.len() + 2);
     text.push('"');
@@ -128,14 +129,14 @@ pub fn quoted(string: &str) -> String {
     text
 }
 
-/// Printable in every version of YAML, and no line break in any. Tabs are left out: where they may stand is disputed.
-/// Everything else is below U+10000.
+/// Returns whether a character is printable in every version of YAML, and no line break in any. Tabs are
+/// excluded: YAML readers disagree about them. Everything else is below U+10000.
 fn is_printable(c: char) -> bool {
     matches!(c, ' '..='~' | '\u{a0}'..='\u{2027}' | '\u{202a}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}'
         | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..)
 }
 
-/// Several lines that a literal block gives back unchanged.
+/// Returns whether a literal block reproduces these lines unchanged.
 fn is_literal(string: &str) -> bool {
     string.contains('\n')
         && !string.starts_with([' ', '\n'])
@@ -144,21 +145,22 @@ fn is_literal(string: &str) -> bool {
         && string.split('\n').all(|line| !line.ends_with(' '))
 }
 
-/// Words that some version of YAML takes for something else than a string.
+/// Words that some version of YAML does not read as a string.
 const WORDS: [&str; 11] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan", "inf"];
 
 fn is_special(string: &str) -> bool {
     WORDS.iter().any(|word| string.eq_ignore_ascii_case(word))
 }
 
-/// A word or a path that no reader takes for anything else.
+/// Returns whether a string is a word or a path that every reader reads as a string.
 fn is_word(string: &str) -> bool {
     string.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/')
         && string.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._/-".contains(&byte))
         && !is_special(string)
 }
 
-/// Whether a string needs no quotes, whoever reads it: a letter, `/` or a flag's `--` first, then what never means anything.
+/// Returns whether a string needs no quotes for any reader: it begins with a letter, `/` or the `--` of a
+/// flag, and has no character with a meaning in YAML.
 fn is_plain(string: &str) -> bool {
     let quiet = |c: char| {
         c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '(' | ')' | '+' | ';' | ' ')
@@ -167,7 +169,7 @@ fn is_plain(string: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphabetic() || (c == '/' && word == string))
         && !string.ends_with([' ', ':'])
         && string.char_indices().all(|(at, c)| {
-            // A colon means something only before a space; a hash, which does after one, is never plain.
+            // A colon has a meaning only before a space; a hash has one after a space, and is never plain.
             quiet(c) || matches!(c, ',' | '=') || (c == ':' && !string[at + 1..].starts_with(' '))
         })
         && !is_special(string)
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_looks_as_people_write_it() {
+    fn a_manifest_is_written_in_the_style_of_kubectl() {
         let value = json!({
             "apiVersion": "v1", "kind": "Thing",
             "metadata": {"name": "a", "labels": {}, "annotations": {"yes": "no", "n": "12:30", "port": "8080"}},
@@ -228,7 +230,7 @@ spec:
     }
 
     #[test]
-    fn what_yaml_1_1_takes_for_something_else_is_quoted() {
+    fn a_string_that_yaml_1_1_reads_as_another_type_is_quoted() {
         for text in [
             "yes",
             "No",
@@ -288,7 +290,7 @@ spec:
     }
 
     #[test]
-    fn a_file_keeps_the_order_of_its_keys_and_quotes_all_but_words() {
+    fn a_file_keeps_the_order_of_its_keys_and_quotes_all_texts_except_words() {
         let map = Map::new()
             .with("version", "0.1")
             .with("list", vec![Map::new().with("b", 1_i64).with("a", "on"), Map::new().with("c", Map::new())])
@@ -344,7 +346,7 @@ lines: "two\nlines"
 
     proptest! {
         #[test]
-        fn whatever_is_written_is_read_back(value in any_value()) {
+        fn every_written_value_is_read_back_unchanged(value in any_value()) {
             for style in [Style::Manifest, Style::File] {
                 let text = Node::from(value.clone()).document(style);
                 prop_assert_eq!(read(&text), value.clone(), "{}", text);
@@ -352,7 +354,7 @@ lines: "two\nlines"
         }
 
         #[test]
-        fn any_text_comes_back_from_quotes(text in any::<String>()) {
+        fn every_quoted_text_is_read_back_unchanged(text in any::<String>()) {
             prop_assert_eq!(read(&quoted(&text)), text);
         }
     }

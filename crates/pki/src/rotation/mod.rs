@@ -1,4 +1,5 @@
-//! Rotation: the next authority is trusted before it issues, and the last one until no certificate of it is served.
+//! Rotation: the next authority is trusted before it issues, and the last one until no certificate of it is
+//! served.
 //!
 //! There are two variants, because there are two ways in which verifiers learn whom to trust.
 //!
@@ -10,8 +11,8 @@
 //! | an old authority is forgotten | when the last certificate of it has ended | when no certificate is of it any more, and their readers had half of the overlap to read the new ones |
 //! | used for | webhooks | TLS between the parts of one installation |
 //!
-//! Both wait by the clock for readers that do not acknowledge what they have read. A clock that jumps forward while somebody still has
-//! to read ends such a wait early; that is the one thing that no rule here can mend.
+//! Both wait by the clock for readers that do not acknowledge what they have read. A clock that jumps forward
+//! while somebody still has to read ends such a wait early; that is the one thing that no rule here can mend.
 
 pub mod keyring;
 pub mod succession;

@@ -1,8 +1,9 @@
 //! An authority in one place, and certificates of it in others, each beside a copy of the bundle.
 //!
-//! When two thirds of its life are over, the next authority is made and trusted beside it. After an overlap it begins to issue, and all
-//! certificates are issued anew. After another overlap the old one is trusted no more. Readers are pods that are replaced when the
-//! object that they read changes, so an overlap must be longer than twice the time that this takes.
+//! When two thirds of its life are over, the next authority is made and trusted beside it. After an overlap
+//! it begins to issue, and all certificates are issued anew. After another overlap the old one is trusted no
+//! more. Readers are pods that are replaced when the object that they read changes, so an overlap must be
+//! longer than twice the time that this takes.
 //!
 //! ```text
 //! authority 1  |====issues==============|--previous--|
@@ -10,9 +11,10 @@
 //!                              overlap     overlap
 //! ```
 //!
-//! The authority and its certificates are written one after the other, and the writer may stop in between for any time. Therefore no step
-//! is taken by the clock alone: the certificates [in use](InUse) show how far the previous step has come. A certificate is issued
-//! anew when its bundle gains an authority, so that its own date tells since when its readers can know that authority.
+//! The authority and its certificates are written one after the other, and the writer may stop in between for
+//! any time. Therefore no step is taken by the clock alone: the certificates [in use](InUse) show how far the
+//! previous step has come. A certificate is issued anew when its bundle gains an authority, so that its own
+//! date tells since when its readers can know that authority.
 //!
 //! ```
 //! use std::time::Duration;
@@ -32,7 +34,8 @@
 //! assert_eq!(leaf_due, now + 60 * DAY);
 //! assert!(leaf.bundle.trusts(&Certificate::from_pem(leaf.pair.certificate())?, now));
 //!
-//! // When it is due, the next authority joins it; the certificates in use are looked at before any further step.
+//! // When it is due, the next authority joins it. The certificates in use are looked at before any
+//! // further step.
 //! let (authority, _) = Succession::tend(Some(&authority), &[InUse::of(&leaf)], &recipe, due)?;
 //! assert_eq!(authority.bundle().certificates().len(), 2);
 //! # Ok(())
@@ -55,7 +58,8 @@ use crate::time::{after, before};
 /// The longest time for which two authorities are trusted before the newer one issues.
 const LONGEST_OVERLAP: Duration = Duration::from_hours(24);
 
-/// Returns the time between two steps of a rotation: a tenth of the authority's lifetime, and at most 24 hours.
+/// Returns the time between two steps of a rotation: a tenth of the authority's lifetime, and at most 24
+/// hours.
 pub fn overlap(lifetime: Duration) -> Duration {
     LONGEST_OVERLAP.min(lifetime / 10)
 }
@@ -78,8 +82,8 @@ pub struct Succession {
 pub struct Previous {
     /// The certificate in PEM, or those of several authorities.
     pub certificate: String,
-    /// The moment since when another authority issues in its place. In the future if the other one had to be made at once: until then it
-    /// issues only where there is no certificate that anybody trusts.
+    /// The moment since when another authority issues in its place. In the future if the other one had to be
+    /// made at once: until then it issues only where there is no certificate that anybody trusts.
     pub replaced: Timestamp,
 }
 
@@ -100,7 +104,8 @@ pub struct InUse {
 }
 
 impl InUse {
-    /// A certificate and the bundle beside it, in PEM. An unreadable certificate is used by nobody and holds nothing up.
+    /// A certificate and the bundle beside it, in PEM. An unreadable certificate is used by nobody and holds
+    /// nothing up.
     pub fn new(certificate: &str, bundle: &str) -> Self {
         Self { certificate: Certificate::from_pem(certificate).ok(), bundle: Bundle::of([bundle]) }
     }
@@ -121,8 +126,9 @@ impl Succession {
 
     /// Returns the authority as it is to be now, and the moment at which to tend it again.
     ///
-    /// An authority that has ended, is not valid yet or cannot be read is replaced at once. Others that are known and have not ended stay
-    /// trusted, also those that are not valid yet: it may be the present clock that is wrong.
+    /// An authority that has ended, is not valid yet or cannot be read is replaced at once. Others that are
+    /// known and have not ended stay trusted, also those that are not valid yet: it may be the present clock
+    /// that is wrong.
     pub fn tend(
         present: Option<&Self>,
         leaves: &[InUse],
@@ -149,7 +155,8 @@ impl Succession {
             if until <= now {
                 tended.previous = None;
             }
-            // Half of the way is looked at too: certificates that get to know the authority later than that are met by a later moment.
+            // Half of the way is looked at too: certificates that get to know the authority later than that
+            // are met by a later moment.
             let half = before(replaced, overlap / 2);
             waits.extend([half].into_iter().filter(|_| !leaves.is_empty()).chain([replaced, until]));
         }
@@ -178,8 +185,9 @@ impl Succession {
         Ok((tended, due.unwrap_or_else(|| after(now, overlap))))
     }
 
-    /// Goes on trusting authorities that are known and not among ours any more, and those that issued certificates in use. The current
-    /// authority replaces certificates of theirs from `settled` on, if it is not known everywhere yet.
+    /// Goes on trusting authorities that are known and not among ours any more, and those that issued
+    /// certificates in use. The current authority replaces certificates of theirs from `settled` on, if it is
+    /// not known everywhere yet.
     fn trust(&mut self, known: &Bundle, leaves: &[InUse], settled: Timestamp, now: Timestamp) {
         let own = self.bundle().certificates();
         let served: Vec<_> = leaves.iter().filter_map(|leaf| leaf.certificate.as_ref()).collect();
@@ -204,10 +212,11 @@ impl Succession {
 
     /// Returns a certificate as it is to be now, and the moment at which to tend it again.
     ///
-    /// The present one is kept if it is valid and not due, has the first of the recipe's names, its key can be read, the current
-    /// authority issued it, and its bundle lacks no authority. A certificate that lacks further names (another operator's) gets them
-    /// when it is issued anew anyway. One of another authority that is trusted is kept until the current authority
-    /// [replaces](Previous::replaced) the other: readers do not know an authority yet that had to be made at once.
+    /// The present one is kept if it is valid and not due, has the first of the recipe's names, its key can
+    /// be read, the current authority issued it, and its bundle lacks no authority. A certificate that lacks
+    /// further names (another operator's) gets them when it is issued anew anyway. One of another authority
+    /// that is trusted is kept until the current authority [replaces](Previous::replaced) the other: readers
+    /// do not know an authority yet that had to be made at once.
     pub fn tend_leaf<E: From<PkiError>>(
         &self,
         present: Option<&Leaf>,
@@ -246,11 +255,12 @@ fn signing(pair: &Pair, now: Timestamp) -> Option<Certificate> {
     Certificate::from_pem(pair.certificate()).ok().filter(|certificate| certificate.is_valid_at(now))
 }
 
-/// Returns the moment from which a step is known to have reached all readers: half an overlap after the last certificate was issued, and
-/// as much after now if a certificate or bundle shows that the step has not come to it.
+/// Returns the moment from which a step is known to have reached all readers: half an overlap after the last
+/// certificate was issued, and as much after now if a certificate or bundle shows that the step has not come
+/// to it.
 ///
-/// Half, because certificates are written a little after their authority: with a whole overlap, every step would find them a
-/// little too young, and each further write of an authority replaces all pods.
+/// Half, because certificates are written a little after their authority: with a whole overlap, every step
+/// would find them a little too young, and each further write of an authority replaces all pods.
 fn rolled(
     leaves: &[InUse],
     overlap: Duration,

@@ -1,11 +1,13 @@
-//! Declared access: what a process does to which kinds, as data, and the RBAC rules that let it do exactly that.
+//! Declared access: the operations of a process on each kind, as data, and the RBAC rules that allow exactly
+//! these operations.
 //!
-//! It promises: rules are a pure function of what is declared: merged, sorted and the same every time, so that a generated manifest
-//! changes only when the declaration does; and they suffice, also where they are easily forgotten: an apply that creates
-//! needs `create` beside `patch`; who sets `blockOwnerDeletion` on a child needs `update` on the owner's `finalizers`.
+//! It promises: rules are a pure function of the declaration: merged, sorted and the same every time, so that
+//! a generated manifest changes only when the declaration does. The rules suffice, also where a permission is
+//! easily forgotten: an apply that creates needs `create` beside `patch`; setting `blockOwnerDeletion` on a
+//! child needs `update` on the owner's `finalizers`.
 //!
-//! It does not find out by itself what reconcilers do: watched kinds come from the [controllers](Access::watched_by), what is
-//! written is declared beside the code that writes it.
+//! It does not analyse reconcilers: watched kinds come from the [controllers](Access::watched_by), and
+//! written kinds are declared beside the code that writes them.
 //!
 //! ```
 //! use k8s_openapi::api::apps::v1::Deployment;
@@ -41,27 +43,27 @@ use crate::controller::Controller;
 use crate::key::ObjectKey;
 use crate::resource::{ResourceType, ScopeKind};
 
-/// What may be done, in the order in which rules list it.
+/// An RBAC verb. The variants are in the order in which rules list them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
-    /// Read one.
+    /// Reads one object.
     Get,
-    /// Read all.
+    /// Lists objects.
     List,
-    /// Follow.
+    /// Watches objects.
     Watch,
-    /// Make.
+    /// Creates objects.
     Create,
-    /// Replace.
+    /// Replaces objects.
     Update,
-    /// Change, and apply.
+    /// Patches objects; also needed for server-side apply.
     Patch,
-    /// Remove.
+    /// Deletes objects.
     Delete,
 }
 
 impl Verb {
-    /// As RBAC writes it.
+    /// Returns the verb as RBAC spells it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -80,21 +82,21 @@ impl Verb {
 pub struct Entry {
     /// The API group; empty for the core group.
     pub group: Cow<'static, str>,
-    /// The plural name, with the subresource: `games`, `games/status`.
+    /// The plural resource name, with the subresource: `games`, `games/status`.
     pub resource: String,
-    /// Whether objects of it live in namespaces.
+    /// True if objects of this resource live in namespaces.
     pub namespaced: bool,
-    /// In which namespace, where it is always the same: the process's own.
+    /// The namespace, if access is needed in one namespace only: the process's own.
     pub namespace: Option<String>,
-    /// Which object, where it is always the same.
+    /// The object name, if access is needed to one object only.
     pub name: Option<String>,
-    /// What is done.
+    /// The verbs that are allowed.
     pub verbs: BTreeSet<Verb>,
 }
 
-/// What a process does to which kinds.
+/// The operations of a process on each kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[must_use = "it is data: make roles of it"]
+#[must_use = "it is only data: create roles from it"]
 pub struct Access {
     entries: Vec<Entry>,
 }
@@ -102,29 +104,29 @@ pub struct Access {
 const FOLLOW: [Verb; 3] = [Verb::Get, Verb::List, Verb::Watch];
 
 impl Access {
-    /// Nothing.
+    /// Returns an empty declaration.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// The entries, as they were declared.
+    /// The declared entries, in order of declaration.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Adds an entry of one's own.
+    /// Adds a custom entry.
     pub fn with(mut self, entry: Entry) -> Self {
         self.entries.push(entry);
         self
     }
 
-    /// Both.
+    /// Adds all entries of another declaration.
     pub fn and(mut self, other: Self) -> Self {
         self.entries.extend(other.entries);
         self
     }
 
-    /// Any verbs on a kind, or on its subresource (`""` for none).
+    /// Adds verbs on a kind, or on its subresource (`""` for none).
     pub fn on(self, kind: &ResourceType, subresource: &str, verbs: impl IntoIterator<Item = Verb>) -> Self {
         let slash = if subresource.is_empty() { "" } else { "/" };
         self.with(Entry {
@@ -144,87 +146,88 @@ impl Access {
         self.on(&ResourceType::of::<K>(), subresource, verbs)
     }
 
-    /// Cached: followed by a watch.
+    /// Adds what a cached kind needs: `get`, `list` and `watch`.
     pub fn watches<K: Resource<DynamicType = (), Scope: ScopeKind>>(self) -> Self {
         self.of::<K>("", FOLLOW)
     }
 
-    /// All kinds that a controller follows.
+    /// Adds all kinds that a controller watches.
     pub fn watched_by(self, controller: &Controller) -> Self {
         controller.follows().fold(self, |access, followed| access.on(&followed.resource, "", FOLLOW))
     }
 
-    /// Read live, one by one.
+    /// Adds live reads of single objects.
     pub fn reads<K: Resource<DynamicType = (), Scope: ScopeKind>>(self) -> Self {
         self.of::<K>("", [Verb::Get])
     }
 
-    /// Applied: an apply that creates needs both.
+    /// Adds server-side apply: `patch`, and `create` for objects that do not exist yet.
     pub fn applies<K: Resource<DynamicType = (), Scope: ScopeKind>>(self) -> Self {
         self.of::<K>("", [Verb::Create, Verb::Patch])
     }
 
-    /// Created, and never changed.
+    /// Adds creation without later changes.
     pub fn creates<K: Resource<DynamicType = (), Scope: ScopeKind>>(self) -> Self {
         self.of::<K>("", [Verb::Create])
     }
 
-    /// Patched, and never created.
+    /// Adds patches without creation.
     pub fn patches<K: Resource<DynamicType = (), Scope: ScopeKind>>(self) -> Self {
         self.of::<K>("", [Verb::Patch])
     }
 
-    /// Deleted.
+    /// Adds deletion.
     pub fn deletes<K: Resource<DynamicType = (), Scope: ScopeKind>>(self) -> Self {
         self.of::<K>("", [Verb::Delete])
     }
 
-    /// Whose status is applied.
+    /// Adds server-side apply of the status subresource.
     pub fn status<K: Resource<DynamicType = (), Scope: ScopeKind>>(self) -> Self {
         self.of::<K>("status", [Verb::Patch])
     }
 
-    /// Scaled by its subresource.
+    /// Adds changes of the scale subresource.
     pub fn scales<K: Resource<DynamicType = (), Scope: ScopeKind>>(self) -> Self {
         self.of::<K>("scale", [Verb::Patch])
     }
 
-    /// Made the owner of other objects: a child with `blockOwnerDeletion` needs leave to finalize its owner.
+    /// Adds ownership of other objects: a child with `blockOwnerDeletion` needs `update` on its owner's
+    /// `finalizers`.
     pub fn owns<K: Resource<DynamicType = (), Scope: ScopeKind>>(self) -> Self {
         self.of::<K>("finalizers", [Verb::Update])
     }
 
-    /// Given a finalizer, and rid of it.
+    /// Adds setting and removing finalizers.
     pub fn finalizes<K: Resource<DynamicType = (), Scope: ScopeKind>>(self) -> Self {
         self.patches::<K>()
     }
 
-    /// Pods are evicted.
+    /// Adds eviction of pods.
     pub fn evicts(self) -> Self {
         self.of::<Pod>("eviction", [Verb::Create])
     }
 
-    /// Commands are run in pods. Over a websocket that is a `get`, and newer servers want `create` too.
+    /// Adds `exec` in pods. Over a websocket that is a `get`; newer servers require `create` too.
     pub fn executes(self) -> Self {
         self.of::<Pod>("exec", [Verb::Get, Verb::Create])
     }
 
-    /// Events are recorded, and counted up.
+    /// Adds recording of events, and updates of their counts.
     pub fn events(self) -> Self {
         self.of::<Event>("", [Verb::Create, Verb::Patch])
     }
 
-    /// A leader is elected by this Lease.
+    /// Adds leader election with this Lease.
     pub fn elects(self, lease: &ObjectKey) -> Self {
         self.named::<Lease>(lease, FOLLOW.into_iter().chain([Verb::Create, Verb::Patch]))
     }
 
-    /// Webhook certificates are kept in this Secret.
+    /// Adds webhook certificates kept in this Secret.
     pub fn certificates(self, secret: &ObjectKey) -> Self {
         self.named::<Secret>(secret, FOLLOW.into_iter().chain([Verb::Create, Verb::Patch]))
     }
 
-    /// Authorities are injected into these configurations, by name.
+    /// Adds the injection of CA bundles into these webhook configurations, by name.
     pub fn injects<'a>(self, targets: impl IntoIterator<Item = &'a crate::webhook::Target>) -> Self {
         let verbs = || FOLLOW.into_iter().chain([Verb::Patch]);
         targets.into_iter().fold(self, |access, target| {
@@ -232,12 +235,12 @@ impl Access {
         })
     }
 
-    /// Requests are guarded by a [`Guard`](crate::admin::Guard).
+    /// Adds what a [`Guard`](crate::admin::Guard) needs to authenticate and authorize requests.
     pub fn guard(self) -> Self {
         self.creates::<TokenReview>().creates::<SubjectAccessReview>()
     }
 
-    /// These verbs on one object.
+    /// Adds verbs on one named object.
     pub fn named<K>(self, key: &ObjectKey, verbs: impl IntoIterator<Item = Verb>) -> Self
     where
         K: Resource<DynamicType = (), Scope: ScopeKind>,
@@ -254,21 +257,22 @@ impl Access {
         access
     }
 
-    /// The rules for everything, as a ClusterRole has them: merged and sorted.
+    /// Returns the rules of all entries as a ClusterRole has them: merged and sorted.
     pub fn rules(&self) -> Vec<PolicyRule> {
         rules::merged(&self.entries)
     }
 
-    /// One role for a process that works in all namespaces.
+    /// Returns one ClusterRole for a process that works in all namespaces.
     ///
-    /// What lives in one namespace (its Lease, its certificates) is granted in all of them: bind [`roles`](Self::roles) where that
-    /// is too much.
+    /// Access to one namespace (the Lease, the certificates) becomes access to all of them here; use
+    /// [`roles`](Self::roles) where that is too much.
     pub fn cluster_role(&self, name: &str) -> ClusterRole {
         cluster_role(name, self.rules())
     }
 
-    /// The roles of a process that works in these namespaces: one for cluster-scoped kinds, if there are any, and one in each
-    /// namespace. What belongs to one object's namespace is granted only there, also where it is none of these.
+    /// Returns the roles of a process that works in these namespaces: one ClusterRole for cluster-scoped
+    /// kinds, if there are any, and one Role in each namespace. Access to one object is granted only in that
+    /// object's namespace, even if it is not one of these.
     pub fn roles(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! From entries to policy rules: merged, sorted, as few as say the same.
+//! Converts entries to policy rules: merged, sorted, with as few rules as possible.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,11 @@ use super::{Entry, Verb};
 type Verbs = BTreeSet<Verb>;
 type Names<'a> = BTreeSet<&'a str>;
 
-/// Rules that allow exactly these entries.
+/// Returns rules that allow exactly these entries.
 ///
-/// Entries of one resource and name become one; resources of one group with the same verbs share a rule. `create` knows no
-/// names (the object has none yet), so that of a named entry stands in a rule without.
+/// Entries of one resource and name become one; resources of one group with the same verbs share a rule. RBAC
+/// cannot restrict `create` by name (the object has none yet), so the `create` of a named entry becomes a
+/// rule without names.
 pub(super) fn merged(entries: &[Entry]) -> Vec<PolicyRule> {
     let mut verbs: BTreeMap<(&str, &str, Option<&str>), Verbs> = BTreeMap::new();
     for entry in entries {
@@ -24,7 +25,7 @@ pub(super) fn merged(entries: &[Entry]) -> Vec<PolicyRule> {
             }
         }
     }
-    // What everyone of a kind may have done needs no name.
+    // A verb that is allowed on all objects of a kind does not have to be listed by name.
     let anyone = verbs.clone();
     for ((group, resource, name), some) in &mut verbs {
         if name.is_some()
@@ -33,7 +34,7 @@ pub(super) fn merged(entries: &[Entry]) -> Vec<PolicyRule> {
             some.retain(|verb| !all.contains(verb));
         }
     }
-    // Names of one resource with the same verbs, then resources with the same verbs and names.
+    // First merge names of one resource with the same verbs, then resources with the same verbs and names.
     let mut names: BTreeMap<(&str, &str, Verbs, bool), Names<'_>> = BTreeMap::new();
     for ((group, resource, name), verbs) in verbs {
         if !verbs.is_empty() {
@@ -55,7 +56,7 @@ pub(super) fn merged(entries: &[Entry]) -> Vec<PolicyRule> {
             ..PolicyRule::default()
         })
         .collect();
-    // By what a reader looks for: group, then resource.
+    // Sort by group, then by resource, which is what a reader looks for.
     rules.sort_by(|a, b| {
         (&a.api_groups, &a.resources, &a.resource_names).cmp(&(
             &b.api_groups,
@@ -76,7 +77,7 @@ mod tests {
     use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
     use proptest::prelude::*;
 
-    /// One rule a line: `group: resources [names]: verbs`.
+    /// Formats rules, one per line: `group: resources [names]: verbs`.
     fn text(rules: &[PolicyRule]) -> Vec<String> {
         let join = |list: &Option<Vec<String>>| list.clone().unwrap_or_default().join(",");
         let line = |rule: &PolicyRule| {
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_merged_and_sorted_whatever_the_order_of_declaration() {
+    fn rules_are_merged_and_sorted_in_any_order_of_declaration() {
         let parts = [
             Access::none().watches::<Deployment>(),
             Access::none().applies::<Deployment>(),
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_to_one_object_is_granted_for_it_alone_but_for_create() {
+    fn access_to_one_object_is_granted_by_name_except_for_create() {
         let targets = [Target::validating("shop"), Target::definition("games.example.com")];
         let access = Access::none()
             .elects(&ObjectKey::namespaced("ops", "shop-leader"))
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn in_namespaces_cluster_scoped_kinds_stand_apart_and_what_is_in_one_namespace_is_granted_there() {
+    fn roles_separate_cluster_scoped_kinds_and_grant_namespaced_access_in_its_namespace() {
         let access = Access::none()
             .watches::<ConfigMap>()
             .watches::<Namespace>()
@@ -179,7 +180,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rules_allow_what_is_declared_and_nothing_else(entries in prop::collection::vec(any_entry(), 0..8)) {
+        fn rules_allow_exactly_the_declared_access(entries in prop::collection::vec(any_entry(), 0..8)) {
             let rules = merged(&entries);
             let allowed = |group: &str, resource: &str, name: &str, verb: Verb| rules.iter().any(|rule| {
                 let has = |list: &Option<Vec<String>>, text: &str| list.iter().flatten().any(|item| item == text);

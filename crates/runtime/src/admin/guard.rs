@@ -1,8 +1,8 @@
-//! Who may read metrics: those whom the cluster says.
+//! Authorization of metrics requests by the cluster's RBAC.
 //!
-//! A request brings a token; the API server says whose it is (TokenReview) and whether its owner may read that path
-//! (SubjectAccessReview, verb `get`, say). Answers are remembered for a while, by the token's digest: tokens themselves are
-//! not kept, nor logged.
+//! A request carries a bearer token. The API server authenticates it (TokenReview) and checks that the user
+//! may read the path (SubjectAccessReview with verb `get`). Answers are cached for a while under the digest
+//! of the token; tokens themselves are neither kept nor logged.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -25,27 +25,28 @@ use tokio::time::Instant;
 use crate::client::{Client, ClientError};
 use crate::key::ObjectKey;
 
-/// How long a token's owner is believed.
+/// The time for which a successful TokenReview is cached.
 const AUTHENTICATED: Duration = Duration::from_mins(1);
-/// How long a yes is believed.
+/// The time for which a positive SubjectAccessReview is cached.
 const ALLOWED: Duration = Duration::from_mins(5);
-/// How long a no is believed.
+/// The time for which a negative SubjectAccessReview is cached.
 const DENIED: Duration = Duration::from_secs(30);
-/// How often, and after which first pause, a failed question is asked again.
+/// Attempts per review.
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(500);
-/// How many answers are remembered. Beyond, old ones are forgotten, and asked for again.
+/// Maximum number of cached answers. Beyond it, old answers are evicted and requested again.
 const MOST: usize = 1024;
 
 type Ask<Q, A> = Arc<dyn Fn(Q) -> BoxFuture<'static, Result<A, ClientError>> + Send + Sync>;
 type TokenDigest = [u8; 32];
-/// Whose token, which path, which verb.
+/// Cache key: digest of the token, path, verb.
 type Question = (TokenDigest, String, String);
 
-/// Asks the API server who may read. Clones share what was answered.
+/// Authenticates and authorizes requests through the API server. Clones share the cached answers.
 ///
-/// The process needs `create` on `tokenreviews` and `subjectaccessreviews` ([`Access::guard`](crate::access::Access::guard));
-/// a scraper needs `get` on the non-resource URL `/metrics`.
+/// The process needs `create` on `tokenreviews` and `subjectaccessreviews`
+/// ([`Access::guard`](crate::access::Access::guard)); a scraper needs `get` on the non-resource URL
+/// `/metrics`.
 #[derive(Clone)]
 pub struct Guard {
     whose: Ask<String, Option<UserInfo>>,
@@ -60,18 +61,20 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// Why a request is refused.
+/// The reason why a request is refused.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// No token, or nobody's.
+pub(super) enum AuthError {
+    /// The request has no token, or the token is not valid.
     Unauthenticated,
-    /// Somebody's, who may not.
+    /// The user is authenticated but not allowed to read the path.
     Forbidden(String),
-    /// The API server does not answer.
+    /// This process may not create TokenReviews or SubjectAccessReviews.
+    NotGranted,
+    /// The API server did not answer.
     Unknown,
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for AuthError {
     fn into_response(self) -> Response {
         match self {
             Self::Unauthenticated => {
@@ -84,16 +87,23 @@ impl IntoResponse for Refusal {
                     .into_response()
             }
             Self::Forbidden(why) => (StatusCode::FORBIDDEN, why).into_response(),
-            Self::Unknown => {
-                (StatusCode::INTERNAL_SERVER_ERROR, "the API server could not be asked who may read this")
-                    .into_response()
-            }
+            Self::NotGranted => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "this process cannot authorize requests: it lacks the right to create tokenreviews and \
+                 subjectaccessreviews",
+            )
+                .into_response(),
+            Self::Unknown => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the API server did not answer the authorization of this request",
+            )
+                .into_response(),
         }
     }
 }
 
 impl Guard {
-    /// A guard that asks with this client.
+    /// Creates a guard that uses this client for its reviews.
     pub fn new(client: &Client) -> Self {
         let (tokens, accesses) = (client.clone(), client.clone());
         Self::asking(
@@ -133,21 +143,21 @@ impl Guard {
         Self { whose, may, users: Arc::default(), leaves: Arc::default() }
     }
 
-    /// Whether this request may be answered.
+    /// Checks that this request may be answered.
     pub(super) async fn admits(
         &self,
         method: &Method,
         path: &str,
         headers: &HeaderMap,
-    ) -> Result<(), Refusal> {
-        let token = token(headers).ok_or(Refusal::Unauthenticated)?;
+    ) -> Result<(), AuthError> {
+        let token = token(headers).ok_or(AuthError::Unauthenticated)?;
         let digest: TokenDigest = Sha256::digest(token.as_bytes()).into();
         let known = self.users.lock().get(&digest);
         let user = if let Some(user) = known {
             user
         } else {
-            // Only a yes is remembered: a token that is not known yet may be in a second.
-            let user = repeat(|| (self.whose)(token.to_owned())).await?.ok_or(Refusal::Unauthenticated)?;
+            // Only positive answers are cached: a token that is unknown now may be valid a second later.
+            let user = repeat(|| (self.whose)(token.to_owned())).await?.ok_or(AuthError::Unauthenticated)?;
             self.users.lock().insert(digest, user.clone(), AUTHENTICATED);
             user
         };
@@ -165,7 +175,7 @@ impl Guard {
         if allowed {
             Ok(())
         } else {
-            Err(Refusal::Forbidden(format!(
+            Err(AuthError::Forbidden(format!(
                 "{name} may not {verb} {path}; grant it on the nonResourceURL {path}"
             )))
         }
@@ -178,8 +188,8 @@ fn token(headers: &HeaderMap) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// Asks until there is an answer, a few times.
-async fn repeat<A>(ask: impl Fn() -> BoxFuture<'static, Result<A, ClientError>>) -> Result<A, Refusal> {
+/// Repeats a review until it is answered, at most [`ATTEMPTS`] times.
+async fn repeat<A>(ask: impl Fn() -> BoxFuture<'static, Result<A, ClientError>>) -> Result<A, AuthError> {
     let mut pause = PAUSE;
     for attempt in 1.. {
         match ask().await {
@@ -189,15 +199,15 @@ async fn repeat<A>(ask: impl Fn() -> BoxFuture<'static, Result<A, ClientError>>)
                 pause = pause.mul_f32(1.5);
             }
             Err(error) => {
-                tracing::error!(%error, "the API server could not be asked who may read metrics");
-                break;
+                tracing::error!(%error, "TokenReview or SubjectAccessReview for metrics failed");
+                return Err(if error.is_forbidden() { AuthError::NotGranted } else { AuthError::Unknown });
             }
         }
     }
-    Err(Refusal::Unknown)
+    Err(AuthError::Unknown)
 }
 
-/// Answers, each for its time.
+/// Cached answers, each with its expiry time.
 struct Remembered<Q, A> {
     answers: HashMap<Q, (A, Instant)>,
 }
@@ -231,7 +241,8 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// A guard whose API server knows `jane` (may read) and `joe` (may not), and counts what it is asked.
+    /// Returns a guard whose API server knows `jane` (allowed) and `joe` (not allowed), and counters of its
+    /// reviews.
     fn guard() -> (Guard, Arc<[AtomicUsize; 2]>) {
         let asked = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
         let (whose, may) = (Arc::clone(&asked), Arc::clone(&asked));
@@ -251,19 +262,19 @@ mod tests {
         (guard, asked)
     }
 
-    async fn ask(guard: &Guard, token: &str, path: &str) -> Result<(), Refusal> {
+    async fn ask(guard: &Guard, token: &str, path: &str) -> Result<(), AuthError> {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, format!("Bearer {token}").parse().unwrap());
         guard.admits(&Method::GET, path, &headers).await
     }
 
     #[tokio::test(start_paused = true)]
-    async fn answers_are_remembered_for_their_time() {
+    async fn review_answers_are_cached_until_they_expire() {
         let (guard, asked) = guard();
         let count = || asked.each_ref().map(|count| count.load(Ordering::Relaxed));
         for _ in 0..3 {
             assert_eq!(ask(&guard, "jane", "/metrics").await, Ok(()));
-            assert!(matches!(ask(&guard, "joe", "/metrics").await, Err(Refusal::Forbidden(_))));
+            assert!(matches!(ask(&guard, "joe", "/metrics").await, Err(AuthError::Forbidden(_))));
         }
         assert_eq!(count(), [2, 2]);
         tokio::time::advance(Duration::from_secs(31)).await;
@@ -279,31 +290,31 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn leave_for_one_path_is_no_leave_for_another() {
+    async fn permission_for_one_path_does_not_extend_to_another() {
         let (guard, _) = guard();
         ask(&guard, "jane", "/metrics").await.unwrap();
         let refusal = ask(&guard, "jane", "/debug").await.unwrap_err();
         assert_eq!(
             refusal,
-            Refusal::Forbidden("jane may not get /debug; grant it on the nonResourceURL /debug".into())
+            AuthError::Forbidden("jane may not get /debug; grant it on the nonResourceURL /debug".into())
         );
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_is_refused_without_asking_and_unknown_tokens_after() {
+    async fn a_missing_token_is_refused_without_a_review_and_an_unknown_one_after_it() {
         let (guard, asked) = guard();
         for value in ["", "Basic abc", "Bearer", "Bearer "] {
             let mut headers = HeaderMap::new();
             headers.insert(AUTHORIZATION, value.parse().unwrap());
             let refused = guard.admits(&Method::GET, "/metrics", &headers).await;
-            assert_eq!(refused, Err(Refusal::Unauthenticated), "{value}");
+            assert_eq!(refused, Err(AuthError::Unauthenticated), "{value}");
         }
         assert_eq!(asked[0].load(Ordering::Relaxed), 0);
-        assert_eq!(ask(&guard, "mallory", "/metrics").await, Err(Refusal::Unauthenticated));
+        assert_eq!(ask(&guard, "mallory", "/metrics").await, Err(AuthError::Unauthenticated));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_remembered_is_bounded() {
+    async fn the_number_of_cached_answers_is_bounded() {
         let mut remembered = Remembered::default();
         for question in 0..MOST * 3 {
             remembered.insert(question, (), ALLOWED);

@@ -1,4 +1,4 @@
-//! What `/healthz` and `/readyz` say: text from checks, without HTTP.
+//! The bodies of `/healthz` and `/readyz`, made from checks, without HTTP.
 
 use std::fmt::Write as _;
 
@@ -6,17 +6,18 @@ use http::StatusCode;
 
 use crate::manager::{Checked, Health, Report};
 
-/// What is answered.
+/// The response to a probe.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Page {
     pub(super) fine: bool,
-    /// The status where it is not fine.
+    /// The HTTP status code.
     pub(super) code: StatusCode,
     pub(super) text: String,
 }
 
 impl Page {
-    /// All checks but those excluded: `ok`, or every check by line where asked for or needed.
+    /// Reports all checks except the excluded ones: `ok`, or one line per check if requested or if one
+    /// failed.
     pub(super) fn all(name: &str, report: &Report, query: &[(String, String)]) -> Self {
         let excluded: Vec<&str> =
             query.iter().filter(|(key, _)| key == "exclude").map(|(_, value)| value.as_str()).collect();
@@ -43,7 +44,7 @@ impl Page {
         Self { fine, code: StatusCode::INTERNAL_SERVER_ERROR, text }
     }
 
-    /// One check.
+    /// Reports one check.
     pub(super) fn one(report: &Report, name: &str) -> Self {
         let check = match report.checks.iter().find(|check| check.name == name) {
             Some(check) => check.health.clone(),
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn without_checks_there_is_a_ping() {
+    fn health_without_checks_reports_a_ping() {
         let none = report(&[]);
         assert_eq!(Page::all("healthz", &none, &[]).text, "ok");
         assert_eq!(
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn one_check_answers_for_itself() {
+    fn a_single_check_can_be_requested_by_name() {
         let report = report(&[("a", Health::Ready), ("b", Health::NotReady("no cache".into()))]);
         assert!(Page::one(&report, "a").fine);
         let page = Page::one(&report, "b");

@@ -2,17 +2,19 @@
 //!
 //! | path | answer |
 //! | --- | --- |
-//! | `/healthz` | `ok` while the process lives; with [liveness](AdminServer::liveness) checks, what they say |
+//! | `/healthz` | `ok` while the process lives; with [liveness](AdminServer::liveness) checks, their result |
 //! | `/readyz` | `ok` when the process is ready; otherwise 500 and every check with its reason |
 //! | `/healthz/<check>`, `/readyz/<check>` | one check |
-//! | `/metrics` | everything that is counted, as OpenMetrics text |
+//! | `/metrics` | all metrics, as OpenMetrics text |
 //!
-//! `?verbose` lists all checks also when all is well, `?exclude=<check>` leaves one out (repeat it for more).
+//! `?verbose` lists all checks even if all pass, `?exclude=<check>` leaves one out (repeat it for more).
 //!
-//! It promises: it is the first to answer and the last to go, so that start and stop can be watched; a port that cannot be had is an
-//! error before anything runs; with a [`Guard`], metrics are for those only whom the cluster's RBAC lets read them.
+//! It promises: the server starts first and stops last, so that start and stop can be observed; a port that
+//! is not available is an error before anything runs; with a [`Guard`], only users with RBAC permission read
+//! metrics.
 //!
-//! It does not guard health: probes bring no token. What checks say is no secret, and should not be one.
+//! It does not guard health: probes carry no token. Messages of checks are public and must contain no
+//! secrets.
 //!
 //! ```no_run
 //! use windlass_runtime::admin::AdminServer;
@@ -22,7 +24,7 @@
 //! # fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut manager = Manager::new();
 //! let admin = AdminServer::new(Listener::bind(([0, 0, 0, 0], 8080))?, manager.readiness(), manager.metrics());
-//! manager.add(Stage::Admin, admin.into_part())?;
+//! manager.add(Stage::Admin, admin.into_runnable())?;
 //! # Ok(())
 //! # }
 //! ```
@@ -44,7 +46,7 @@ use rustls::crypto::ring;
 
 pub use self::guard::Guard;
 use self::health::Page;
-use crate::manager::{BoxError, Context, Part, Readiness};
+use crate::manager::{BoxError, Context, Readiness, Runnable};
 use crate::metrics::Metrics;
 use crate::serve::{Listener, Options};
 use crate::webhook::Serving;
@@ -52,7 +54,7 @@ use crate::webhook::Serving;
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Serves health, readiness and metrics. Belongs to [`Stage::Admin`](crate::manager::Stage::Admin).
-#[must_use = "make it a part of a manager"]
+#[must_use = "add it to a manager"]
 pub struct AdminServer {
     listener: Listener,
     readiness: Readiness,
@@ -61,6 +63,7 @@ pub struct AdminServer {
     more: Router,
     guard: Option<Guard>,
     certificate: Option<Serving>,
+    health_only: bool,
 }
 
 impl fmt::Debug for AdminServer {
@@ -74,7 +77,7 @@ impl fmt::Debug for AdminServer {
 }
 
 impl AdminServer {
-    /// A server of what a manager knows.
+    /// Creates a server for the readiness and metrics of a manager.
     pub fn new(listener: Listener, readiness: &Readiness, metrics: &Metrics) -> Self {
         Self {
             listener,
@@ -84,21 +87,28 @@ impl AdminServer {
             more: Router::new(),
             guard: None,
             certificate: None,
+            health_only: false,
         }
     }
 
-    /// Checks for `/healthz`. The kubelet restarts a process that fails it: say only what a restart heals.
+    /// Serves health and readiness only: metrics have a server of their own.
+    pub fn health_only(self) -> Self {
+        Self { health_only: true, ..self }
+    }
+
+    /// Sets the checks for `/healthz`. The kubelet restarts a process that fails it, so add only checks that
+    /// a restart can repair.
     pub fn liveness(self, liveness: &Readiness) -> Self {
         Self { liveness: liveness.clone(), ..self }
     }
 
-    /// Serves pages of your own, guarded as the metrics are.
+    /// Serves additional pages, guarded like the metrics.
     pub fn pages(self, pages: Router) -> Self {
         Self { more: self.more.merge(pages), ..self }
     }
 
-    /// Lets only those read metrics and [pages](Self::pages) whom the cluster lets. Use [`tls`](Self::tls) with it: tokens
-    /// must not travel in the clear.
+    /// Requires RBAC permission for metrics and [pages](Self::pages). Use it with [`tls`](Self::tls): tokens
+    /// must not be sent unencrypted.
     pub fn guard(self, guard: Guard) -> Self {
         Self { guard: Some(guard), ..self }
     }
@@ -108,10 +118,10 @@ impl AdminServer {
         Self { certificate: Some(certificate.clone()), ..self }
     }
 
-    /// The part `admin`.
-    pub fn into_part(self) -> Part {
+    /// Returns the runnable `admin`.
+    pub fn into_runnable(self) -> Runnable {
         let server = Arc::new(self);
-        Part::new("admin", move |context: Context| {
+        Runnable::new("admin", move |context: Context| {
             let server = Arc::clone(&server);
             async move { server.run(&context).await }
         })
@@ -146,13 +156,17 @@ impl AdminServer {
                 .route(&format!("/{name}/{{*check}}"), one)
                 .with_state(checks.clone())
         };
+        let health = health("healthz", &self.liveness).merge(health("readyz", &self.readiness));
+        if self.health_only {
+            return health;
+        }
         let metrics = self.metrics.clone();
         let metrics = get(move || async move {
             ([(CONTENT_TYPE, HeaderValue::from_static(OPEN_METRICS))], metrics.encode())
         });
         let mut guarded = self.more.clone().route("/metrics", metrics);
         if let Some(guard) = self.guard.clone() {
-            // A layer of routes: what is not served needs no leave to be not found.
+            // The guard is a layer of the routes: paths that are not served answer 404 without authorization.
             guarded = guarded.route_layer(from_fn(move |request: Request, next: Next| {
                 let guard = guard.clone();
                 async move {
@@ -163,7 +177,7 @@ impl AdminServer {
                 }
             }));
         }
-        health("healthz", &self.liveness).merge(health("readyz", &self.readiness)).merge(guarded)
+        health.merge(guarded)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What happened to an object, and where a kind's readers stand.
+//! Changes of objects, and the synchronization state of a kind.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,68 +7,69 @@ use jiff::Timestamp;
 
 use crate::resource::ResourceType;
 
-/// One change of one object, as every subscriber sees it: exactly once, in order, with the true old object.
+/// One change of one object. Every subscriber sees each change exactly once, in order, with the object as it
+/// was before.
 ///
-/// At least one of `old` and `new` is there. An object deleted and made again under the same name is two changes:
-/// the old one goes, then the new one comes.
+/// At least one of `old` and `new` is set. An object that is deleted and recreated under the same name causes
+/// two changes: a removal, then an addition.
 #[derive(Debug)]
 pub struct Change<S> {
-    /// What the cache held before; `None` for an object that is new.
+    /// The object that the cache held before; `None` for a new object.
     pub old: Option<Arc<S>>,
-    /// What it holds now; `None` for an object that is gone.
+    /// The object that the cache holds now; `None` for an object that is gone.
     pub new: Option<Arc<S>>,
-    /// What brought the change.
+    /// The cause of the change.
     pub origin: Origin,
 }
 
 impl<S> Change<S> {
-    /// The newest known form of the object: what it is now, or what it was when it went.
+    /// Returns the newest known form of the object: its present form, or its last form if it is gone.
     ///
-    /// `None` never happens for a change that came from a cache.
+    /// The result is never `None` for a change that came from a cache.
     pub fn object(&self) -> Option<&Arc<S>> {
         self.new.as_ref().or(self.old.as_ref())
     }
 }
 
-// Derived, it would ask for `S: Clone`.
+// A derived impl would require `S: Clone`.
 impl<S> Clone for Change<S> {
     fn clone(&self) -> Self {
         Self { old: self.old.clone(), new: self.new.clone(), origin: self.origin }
     }
 }
 
-/// What brought a change.
+/// The cause of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// The first list of the kind, or the objects already there when a subscriber came late.
+    /// The first list of the kind, or the objects that were cached when a subscriber was added.
     InitialList,
     /// A later list, after the watch could not be resumed.
     Relist,
-    /// The watch: someone changed something.
+    /// A watch event.
     Watch,
-    /// The answer to a write of this process.
+    /// The response to a write of this process.
     Write,
 }
 
-/// Where the readers of one watch stand.
+/// The synchronization state of one watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SyncState {
-    /// The first list has not ended.
+    /// The first list has not finished yet.
     Starting,
-    /// The cache has seen everything, and follows.
+    /// The cache is complete and follows changes.
     Synced,
-    /// Something must change before the cache can (again) follow. What it holds may be out of date. It tries
-    /// again by itself, and becomes [`Synced`](Self::Synced) once the cause is gone.
+    /// The cache cannot follow changes until something is repaired. Its content may be out of date. It
+    /// retries by itself and becomes [`Synced`](Self::Synced) once the cause is gone.
     Blocked(Arc<Problem>),
 }
 
 impl SyncState {
-    /// Whether the cache has seen everything, and follows.
+    /// Returns true if the cache is complete and follows changes.
     pub fn is_synced(&self) -> bool {
         matches!(self, Self::Synced)
     }
 
-    /// The worst of several: blocked before starting before synced.
+    /// Returns the worst of several states: blocked before starting before synced.
     pub(crate) fn worst(states: impl IntoIterator<Item = Self>) -> Self {
         states.into_iter().fold(Self::Synced, |worst, state| match (&worst, &state) {
             (Self::Blocked(_), _) | (Self::Starting, Self::Synced | Self::Starting) => worst,
@@ -77,40 +78,40 @@ impl SyncState {
     }
 }
 
-/// Why a watch cannot go on, and what to do about it. Displayed as one sentence for the user.
+/// The reason why a watch cannot continue, with a remedy. Displayed as one sentence for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Which kind.
+    /// The kind that is watched.
     pub resource: ResourceType,
-    /// What is wrong.
+    /// The cause, for programs.
     pub cause: Cause,
-    /// What the server or the connection said.
+    /// The message of the server or of the connection.
     pub message: String,
-    /// Since when.
+    /// The time since which the watch is blocked.
     pub since: Timestamp,
 }
 
-/// What keeps a watch from going on.
+/// The cause of a blocked watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
     /// The API server does not know the kind: its CRD is not installed, or not in this version.
     Missing,
-    /// The rule that our account lacks.
+    /// The account of this process lacks this rule.
     Forbidden(RbacRule),
-    /// The API server cannot be reached, or refuses without saying why.
+    /// The API server cannot be reached, or rejects the request without a reason.
     Unreachable,
 }
 
 /// An RBAC rule, as it would stand in a `Role` or `ClusterRole`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RbacRule {
-    /// API group, empty for the core group.
+    /// The API group; empty for the core group.
     pub api_group: String,
-    /// Plural resource name.
+    /// The plural resource name.
     pub resource: String,
-    /// What must be allowed.
+    /// The verbs that must be allowed.
     pub verbs: Vec<&'static str>,
-    /// In which namespace; `None` means across the cluster, which takes a `ClusterRole`.
+    /// The namespace; `None` means all namespaces, which requires a `ClusterRole`.
     pub namespace: Option<String>,
 }
 
@@ -142,7 +143,7 @@ impl fmt::Display for Problem {
                 resource.version
             ),
             Cause::Forbidden(rule) => write!(f, "{resource} may not be read: grant {rule}"),
-            Cause::Unreachable => write!(f, "{resource} cannot be followed: {}", self.message),
+            Cause::Unreachable => write!(f, "{resource} cannot be watched: {}", self.message),
         }
     }
 }
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_says_what_to_do() {
+    fn a_problem_is_displayed_with_its_remedy() {
         assert_eq!(
             problem(Cause::Missing),
             "Deployment (apps/v1) is not served: install the CRD deployments.apps, in version v1"
@@ -174,9 +175,6 @@ mod tests {
             "Deployment (apps/v1) may not be read: grant {apiGroups: [\"apps\"], resources: [\"deployments\"], \
              verbs: [\"list\", \"watch\"]} in a Role of namespace shop"
         );
-        assert_eq!(
-            problem(Cause::Unreachable),
-            "Deployment (apps/v1) cannot be followed: connection refused"
-        );
+        assert_eq!(problem(Cause::Unreachable), "Deployment (apps/v1) cannot be watched: connection refused");
     }
 }

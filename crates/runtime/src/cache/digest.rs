@@ -1,14 +1,14 @@
-//! Content that is only compared, kept as a digest.
+//! Digests for content that is only compared.
 //!
-//! A field of type [`Digest`] takes any JSON value and keeps 32 bytes of it: SHA-256 over a canonical form, computed
-//! while the object is decoded. Promises: equal values have equal digests, whatever the order of keys, the white
-//! space or the spelling of a number, so a server that writes its fields in another order after an upgrade changes
-//! nothing. Does not: hide the content of a short secret (it can be guessed); digests that leave the process must
-//! be keyed.
+//! A field of type [`Digest`] accepts any JSON value and keeps 32 bytes of it: SHA-256 over a canonical form,
+//! computed while the object is decoded. Promises: equal values have equal digests, whatever the order of
+//! keys, the white space or the spelling of a number, so a server that changes the order of its fields in an
+//! upgrade causes no difference. Does not: hide the content of a short secret, which can be guessed; digests
+//! that leave the process must be keyed.
 //!
-//! The canonical form: every value starts with a tag byte; keys are sorted by their bytes; members that are `null`
-//! are left out, as the API treats `null` and absent alike; `1.0` is `1`; strings and keys carry their length, so
-//! that no two values have the same form.
+//! The canonical form: every value starts with a tag byte; keys are sorted by their bytes; members that are
+//! `null` are left out, as the API treats `null` and absent alike; `1.0` equals `1`; strings and keys carry
+//! their length, so that no two values have the same form.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use sha2::{Digest as _, Sha256};
 
-/// The digest of a JSON value. The default is that of `null`, which a missing field has too.
+/// The digest of a JSON value. The default is the digest of `null`, which a missing field has too.
 ///
 /// ```
 /// use windlass_runtime::cache::Digest;
@@ -30,12 +30,12 @@ use sha2::{Digest as _, Sha256};
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest of a value that is at hand, equal to what decoding its JSON would give.
+    /// Computes the digest of a value in memory, equal to the one computed while its JSON is decoded.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(&serde_json::to_vec(value)?)
     }
 
-    /// Its bytes.
+    /// The bytes of the digest.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -77,7 +77,7 @@ const ARRAY: u8 = b'[';
 const OBJECT: u8 = b'{';
 const END: u8 = b'}';
 
-/// Appends the canonical form of whatever it is given.
+/// Appends the canonical form of the value that it serializes or decodes.
 struct Canonical<'a>(&'a mut Vec<u8>);
 
 impl Canonical<'_> {
@@ -138,7 +138,7 @@ impl<'de> Visitor<'de> for Canonical<'_> {
     }
 
     fn visit_f64<E>(mut self, value: f64) -> Result<(), E> {
-        // Within this range every whole number is exact, in both forms.
+        // Within this range every integer is exact in both forms.
         const EXACT: f64 = 9_007_199_254_740_992.0;
         if value.fract() == 0.0 && value.abs() <= EXACT {
             #[allow(clippy::cast_possible_truncation)]
@@ -205,12 +205,12 @@ mod tests {
     }
 
     #[test]
-    fn key_order_and_white_space_do_not_matter() {
+    fn a_digest_does_not_depend_on_key_order_and_white_space() {
         assert_eq!(digest(r#"{"a":{"x":1,"y":2},"b":[]}"#), digest(r#" { "b":[ ],"a":{"y":2,"x":1}} "#));
     }
 
     #[test]
-    fn a_null_member_is_an_absent_one_but_null_in_an_array_counts() {
+    fn a_null_member_equals_an_absent_one_but_null_in_an_array_counts() {
         assert_eq!(digest(r#"{"a":null}"#), digest("{}"));
         assert_ne!(digest("[null]"), digest("[]"));
         assert_eq!(digest("null"), Digest::default());
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_form_never_changes_because_digests_may_be_persisted() {
+    fn the_canonical_form_never_changes_because_digests_may_be_persisted() {
         assert_eq!(
             digest(r#"{"b":[1,"x",null],"a":true}"#).to_string(),
             "027e33159d6feea1cc02a44b12b9cea3aa185fd3b63a8a380cfa097cd7920f3f"
@@ -265,7 +265,7 @@ mod tests {
         })
     }
 
-    /// Written with the keys of every object reversed.
+    /// Writes a value with the keys of every object in reverse order.
     fn reversed(value: &Value) -> String {
         match value {
             Value::Object(members) => {
@@ -280,7 +280,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_order_of_keys_never_matters(value in any_json()) {
+        fn a_digest_never_depends_on_the_order_of_keys(value in any_json()) {
             prop_assert_eq!(Digest::of(&value).unwrap(), digest(&reversed(&value)));
         }
     }

@@ -1,13 +1,13 @@
-//! A kind without a server: a test says what is listed and watched. For tests of what reads caches.
+//! A kind without a server, for tests of cache readers: the test supplies lists and watch events.
 
 use std::sync::{Arc, Weak};
 
-use super::reader::Part;
+use super::reader::ScopedView;
 use super::view::{AnyView, View};
 use super::{OfKind, Reader, SyncState};
 use crate::meta::{Keep, ResourceVersion};
 
-/// Feeds one view by hand.
+/// Supplies one view with lists and events.
 pub(crate) struct Feed<S> {
     view: parking_lot::Mutex<Option<Arc<View<S>>>>,
     weak: Weak<View<S>>,
@@ -19,11 +19,11 @@ impl<S: OfKind> Feed<S> {
         Self { weak: Arc::downgrade(&view), view: parking_lot::Mutex::new(Some(view)) }
     }
 
-    /// A reader. The feed itself lets go of the view, so that only readers keep it.
+    /// Returns a reader. The feed does not keep the view alive; only readers do.
     pub(crate) fn reader(&self) -> Reader<S> {
         let view = self.view();
         self.view.lock().take();
-        Reader::new(S::resource(), vec![Part { namespace: None, view }])
+        Reader::new(S::resource(), vec![ScopedView { namespace: None, view }])
     }
 
     pub(crate) fn list(&self, objects: &[serde_json::Value], version: u64) {
@@ -52,7 +52,7 @@ impl<S: OfKind> Feed<S> {
         self.view().set_state(state);
     }
 
-    /// Whether anybody reads.
+    /// Returns true if the view has readers.
     pub(crate) fn is_followed(&self) -> bool {
         self.weak.strong_count() > 0
     }

@@ -1,4 +1,4 @@
-//! Indexes, kept up to date as objects come and go.
+//! Indexes, updated as objects are added and removed.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::intern::Str;
 use crate::key::ObjectKey;
 use crate::meta::Uid;
 
-/// Says under which values an object is found: calls its argument once for each.
+/// Extracts the index values of an object: calls its argument once for each value.
 pub(crate) type Extract<S> = Arc<dyn Fn(&S, &mut dyn FnMut(&str)) + Send + Sync>;
 
 pub(crate) struct Indexes<S> {
@@ -22,7 +22,7 @@ struct Named<S> {
     values: HashMap<Str, Posting>,
 }
 
-/// The objects found under one value. Most values have one.
+/// The keys of the objects under one value. Most values have one object.
 enum Posting {
     One(ObjectKey),
     Many(BTreeSet<ObjectKey>),
@@ -39,7 +39,7 @@ impl Posting {
         }
     }
 
-    /// Removes a key; true when nothing is left.
+    /// Removes a key; returns true when no key is left.
     fn remove(&mut self, key: &ObjectKey) -> bool {
         match self {
             Self::One(only) => only == key,
@@ -86,7 +86,7 @@ impl<S: Shape> Indexes<S> {
         }
     }
 
-    /// Adds an index, or leaves the one of that name as it is. True if it is new and must be filled.
+    /// Adds an index unless one of that name exists. Returns true if it is new and must be filled.
     pub(crate) fn declare(&mut self, name: &str, extract: Extract<S>) -> bool {
         if self.named.iter().any(|index| &*index.name == name) {
             return false;
@@ -95,7 +95,7 @@ impl<S: Shape> Indexes<S> {
         true
     }
 
-    /// Puts one object into the index declared last.
+    /// Adds one object to the index declared last.
     pub(crate) fn fill_newest(&mut self, object: &S) {
         if let Some(index) = self.named.last_mut() {
             index.insert(object);

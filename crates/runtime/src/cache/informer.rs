@@ -1,10 +1,10 @@
-//! The I/O of one watch: sends requests, reads lines, tells the views. What to do next is decided in
-//! [`course`](super::course), what news changes in [`store`](super::store).
+//! The I/O of one watch: sends requests, reads lines, updates the views. The next request is decided in
+//! [`watch_state`](super::watch_state), the changes of objects in [`store`](super::store).
 //!
-//! Runs as one task until it is dropped; dropping it closes the connection. A view that does not understand an
-//! object keeps its last form of it and the others go on.
+//! It runs as one task until it is dropped, which closes the connection. A view that cannot decode an object
+//! keeps the last form that it could decode; the other views are not affected.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -18,19 +18,21 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::course::{Course, Outcome, Refusal, Standing, Step, WatchTiming, Way};
 use super::view::{AnyView, Undecodable};
 use super::watch::{Watch, WatchKey};
+use super::watch_state::{
+    ListMode, NextRequest, Rejection, RequestEnd, WatchHealth, WatchState, WatchTiming,
+};
 use super::wire::{Event, Items, Lines, ListMeta, Malformed};
 use super::{Problem, RbacRule, SyncState};
 use crate::client::{Client, Failure, encode, retry_after, root_cause, selectors_query};
 use crate::jitter;
 use crate::meta::{Meta, ResourceVersion};
 
-/// A stream that ends this soon after it began was not ended by the usual timeout.
+/// A stream that ends this soon after it started was not ended by the usual timeout.
 const EARLY: Duration = Duration::from_secs(5);
 
-/// A failed answer's body is read for so long at most.
+/// Timeout for reading the body of an error response.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 const OBJECT: &str = "application/json";
@@ -41,32 +43,35 @@ pub(super) struct Informer {
     client: Client,
     timing: WatchTiming,
     watch: Arc<Watch>,
-    /// Called when this server turns out to need paged lists of this kind.
+    /// The number of watches of the cache.
+    watches: Arc<AtomicUsize>,
+    /// Called when the server turns out to need paged lists of this kind.
     on_paged: Box<dyn Fn() + Send + Sync>,
-    /// This server sends bookmarks on this watch, about one a minute: then silence means death.
+    /// True if the server sends bookmarks on this watch, about one per minute: then silence means that the
+    /// connection is dead.
     bookmarks: AtomicBool,
-    /// Since when readers are told of a problem.
+    /// The time since which readers see a problem.
     blocked_since: Mutex<Option<Timestamp>>,
 }
 
-/// The views of a session. Weak: a session must not keep alive what only it uses.
+/// The views of a session, held weakly: a session must not keep them alive.
 type Views = Vec<Weak<dyn AnyView>>;
 
-/// How a session ended, and the words that came with it.
+/// The end of a session, with the message that came with it.
 struct Ended {
-    outcome: Outcome,
+    end: RequestEnd,
     message: String,
 }
 
-impl From<Outcome> for Ended {
-    fn from(outcome: Outcome) -> Self {
-        Self { outcome, message: String::new() }
+impl From<RequestEnd> for Ended {
+    fn from(end: RequestEnd) -> Self {
+        Self { end, message: String::new() }
     }
 }
 
 impl From<Malformed> for Ended {
     fn from(_: Malformed) -> Self {
-        Self { outcome: Outcome::Cut, message: "what came is neither a list nor a watch stream".to_owned() }
+        Self { end: RequestEnd::Cut, message: "the response is neither a list nor a watch stream".to_owned() }
     }
 }
 
@@ -75,36 +80,38 @@ impl Informer {
         client: Client,
         timing: WatchTiming,
         watch: Arc<Watch>,
+        watches: Arc<AtomicUsize>,
         on_paged: Box<dyn Fn() + Send + Sync>,
     ) -> Self {
         Self {
             client,
             timing,
             watch,
+            watches,
             on_paged,
             bookmarks: AtomicBool::new(false),
             blocked_since: Mutex::default(),
         }
     }
 
-    /// Lists and watches, for ever.
+    /// Lists and watches without end.
     pub(super) async fn run(self, paged: bool) {
         let WatchKey { resource: kind, labels, fields, .. } = self.watch.key();
         let first = self.timing.first(!labels.is_empty() || !fields.is_empty());
-        let mut course = Course::new(if paged { Way::Paged } else { first });
+        let mut watch_state = WatchState::new(if paged { ListMode::Paged } else { first });
         loop {
-            let was_paged = course.is_paged();
-            let ended = self.session(&mut course).await;
-            let (pause, standing) = course.ended(&ended.outcome);
-            if course.is_paged() && !was_paged {
-                tracing::info!(%kind, "this server does not give lists of this kind but by pages");
+            let was_paged = watch_state.is_paged();
+            let ended = self.session(&mut watch_state).await;
+            let (pause, health) = watch_state.ended(&ended.end);
+            if watch_state.is_paged() && !was_paged {
+                tracing::info!(%kind, "unpaged list did not finish in time; using paged lists for this kind");
                 (self.on_paged)();
             }
-            if let Some(standing) = standing {
-                self.stand(&standing, &ended.message);
+            if let Some(health) = health {
+                self.stand(&health, &ended.message);
             }
-            let pause = self.timing.pause(pause, jitter::chance());
-            tracing::debug!(%kind, outcome = ?ended.outcome, message = ended.message, ?pause, "watch ended");
+            let pause = self.timing.pause(pause, self.watches.load(Ordering::Relaxed), jitter::chance());
+            tracing::debug!(%kind, end = ?ended.end, message = ended.message, ?pause, "watch ended");
             if !pause.is_zero() {
                 tokio::time::sleep(pause).await;
             }
@@ -112,41 +119,41 @@ impl Informer {
         }
     }
 
-    /// One list or watch, from request to end.
-    async fn session(&self, course: &mut Course) -> Ended {
-        // Subscribed before the views are counted: one that comes in between ends the present one.
+    /// Runs one list or watch, from request to end.
+    async fn session(&self, watch_state: &mut WatchState) -> Ended {
+        // Subscribed before the views are read: a view that is added in between ends the present session.
         let mut added = self.watch.added();
         let views = self.watch.views();
         let alive: Vec<_> = views.iter().filter_map(Weak::upgrade).collect();
         if alive.iter().any(|view| !view.is_listed()) {
-            course.ended(&Outcome::ViewsChanged);
+            watch_state.ended(&RequestEnd::ViewsChanged);
         }
         let whole = alive.iter().any(|view| view.needs_body());
         drop(alive);
         let work = async {
-            let ended = match course.step() {
-                Step::WholeList => self.list(&views, whole, None).await,
-                Step::PagedList => self.list(&views, whole, Some(self.timing.page)).await,
-                Step::StreamList => self.stream(course, &views, None, whole).await,
-                Step::Watch(from) => self.stream(course, &views, Some(from), whole).await,
+            let ended = match watch_state.next_request() {
+                NextRequest::WholeList => self.list(&views, whole, None).await,
+                NextRequest::PagedList => self.list(&views, whole, Some(self.timing.page)).await,
+                NextRequest::StreamList => self.stream(watch_state, &views, None, whole).await,
+                NextRequest::Watch(from) => self.stream(watch_state, &views, Some(from), whole).await,
             };
             ended.unwrap_or_else(|ended| ended)
         };
         tokio::select! {
             ended = work => ended,
-            // Cannot fail: we hold the sender.
-            _ = added.changed() => Outcome::ViewsChanged.into(),
+            // Cannot fail: the sender is a field of the watch.
+            _ = added.changed() => RequestEnd::ViewsChanged.into(),
         }
     }
 
-    /// A list: in one piece, or of so many objects at a time.
+    /// Lists objects: unpaged, or with this page size.
     async fn list(&self, views: &Views, whole: bool, page: Option<u32>) -> Result<Ended, Ended> {
         for view in alive(views) {
             view.begin_list();
         }
         let mut next = String::new();
         loop {
-            // No limit is written as 0.
+            // A limit of 0 means no limit.
             let mut query = format!("limit={}", page.unwrap_or(0));
             if !next.is_empty() {
                 query.push_str("&continue=");
@@ -157,13 +164,13 @@ impl Informer {
                 self.read_list(answer.into_body(), views, page.is_some()).await?;
             if continue_token.is_empty() {
                 self.end_list(views, &version)?;
-                return Ok(Outcome::Listed(version).into());
+                return Ok(RequestEnd::Listed(version).into());
             }
             next = continue_token;
         }
     }
 
-    /// Reads a list as it comes: one of many objects is never in memory as a whole.
+    /// Reads a list while it is received: a large list is never in memory as a whole.
     async fn read_list(&self, mut body: Body, views: &Views, paged: bool) -> Result<ListMeta, Ended> {
         let timing = &self.timing;
         let (total, idle) =
@@ -176,18 +183,18 @@ impl Informer {
                 Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
                 Ok(Some(Err(error))) => return Err(cut(&error)),
                 Ok(None) => return Ok(items.end()?),
-                Err(_) if paged => return Err(Outcome::Silent.into()),
-                Err(_) => return Err(Outcome::NoEnd.into()),
+                Err(_) if paged => return Err(RequestEnd::Silent.into()),
+                Err(_) => return Err(RequestEnd::NoEnd.into()),
             };
             self.watch.stats().heard();
             items.feed(&chunk, |object| self.listed(views, object))?;
         }
     }
 
-    /// A watch: from a version on, or with everything there is first.
+    /// Watches from a resource version, or with initial events first.
     async fn stream(
         &self,
-        course: &mut Course,
+        watch_state: &mut WatchState,
         views: &Views,
         from: Option<ResourceVersion>,
         whole: bool,
@@ -204,16 +211,16 @@ impl Informer {
         }
         let answer = self.send(&query, if whole { OBJECT } else { METADATA }).await?;
         let opened = Instant::now();
-        if let Some(standing) = course.opened() {
-            self.stand(&standing, "");
+        if let Some(health) = watch_state.opened() {
+            self.stand(&health, "");
         }
-        let mut reading = Reading { informer: self, course, views, listing: from.is_none(), listed: 0 };
+        let mut reading = Reading { informer: self, watch_state, views, listing: from.is_none(), listed: 0 };
         if reading.listing {
             alive(views).for_each(|view| view.begin_list());
         }
         let mut body = answer.into_body();
         let mut lines = Lines::default();
-        // The server ends the stream after `session`; a while later we do.
+        // The server ends the stream after `session`; this timeout is a little later.
         let last = opened + session + self.timing.answer;
         let list_by = opened + self.timing.list_total;
         loop {
@@ -230,23 +237,23 @@ impl Informer {
                 Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
                 Ok(Some(Err(error))) => return Err(cut(&error)),
                 Ok(None) => {
-                    return Ok(Outcome::Closed { early: opened.elapsed() < EARLY }.into());
+                    return Ok(RequestEnd::Closed { early: opened.elapsed() < EARLY }.into());
                 }
-                Err(_) if reading.listing => return Err(Outcome::NoEnd.into()),
-                Err(_) => return Err(Outcome::Silent.into()),
+                Err(_) if reading.listing => return Err(RequestEnd::NoEnd.into()),
+                Err(_) => return Err(RequestEnd::Silent.into()),
             };
             lines.feed(chunk, |line| reading.line(line))?;
         }
     }
 
-    /// Sends a request; the answer if it is a success.
+    /// Sends a request; returns the response if its status is a success.
     async fn send(&self, query: &str, accept: &'static str) -> Result<Response<Body>, Ended> {
         let key = self.watch.key();
         let path = key.resource.path(key.namespace.as_deref());
         let selectors = selectors_query(&key.labels.to_string(), &key.fields.to_string());
         let mut request = Request::new(Body::empty());
         *request.uri_mut() = format!("{path}?{query}{selectors}").parse().map_err(|_| Ended {
-            outcome: Outcome::Refused(Refusal::Other),
+            end: RequestEnd::Refused(Rejection::Other),
             message: "no valid path".to_owned(),
         })?;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
@@ -256,7 +263,7 @@ impl Informer {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => return Err(cut(&error)),
             Err(_) => {
-                return Err(Ended { outcome: Outcome::NoAnswer, message: "no answer in time".to_owned() });
+                return Err(Ended { end: RequestEnd::NoAnswer, message: "no response in time".to_owned() });
             }
         };
         if answer.status().is_success() {
@@ -283,32 +290,32 @@ impl Informer {
     fn end_list(&self, views: &Views, version: &ResourceVersion) -> Result<(), Ended> {
         for view in alive(views) {
             if view.end_list(version).is_err() {
-                tracing::warn!(kind = %self.watch.key().resource, %version, "the server's history went backwards: listing anew");
-                return Err(Outcome::WentBackwards.into());
+                tracing::warn!(kind = %self.watch.key().resource, %version, "resource versions went backwards (the server was restored from a backup?); listing again");
+                return Err(RequestEnd::WentBackwards.into());
             }
         }
         self.watch.stats().listed();
-        self.stand(&Standing::Synced, "");
+        self.stand(&WatchHealth::Synced, "");
         Ok(())
     }
 
-    /// An object does not fit a view's shape: says so, and gives what can be told of it.
+    /// Logs an object that does not fit a view's shape, and returns its metadata if that can be decoded.
     fn undecodable(&self, object: &[u8], error: &Undecodable) -> Option<Meta> {
         let meta = metadata(object);
-        // Said a few times, then only counted: a thousand such objects are still one mistake.
+        // Logged a few times, then only counted: a thousand such objects are still one mistake.
         if self.watch.stats().undecodable() <= 10 {
             tracing::warn!(
                 kind = %self.watch.key().resource,
                 object = meta.as_ref().map(|meta| meta.key.to_string()),
                 column = error.column,
-                "an object does not fit the shape it is read in; readers keep its last form that did"
+                "object cannot be decoded into its shape; readers keep the last form that could"
             );
         }
         meta
     }
 
-    /// Tells the views where they stand.
-    fn stand(&self, standing: &Standing, message: &str) {
+    /// Publishes the health of the watch to its views.
+    fn stand(&self, health: &WatchHealth, message: &str) {
         let rule = || RbacRule {
             api_group: self.watch.key().resource.group.to_string(),
             resource: self.watch.key().resource.plural.to_string(),
@@ -317,9 +324,9 @@ impl Informer {
         };
         let views = self.watch.views();
         let mut since = self.blocked_since.lock();
-        let Some(cause) = standing.cause(rule) else {
+        let Some(cause) = health.cause(rule) else {
             if since.take().is_some() {
-                tracing::info!(kind = %self.watch.key().resource, "followed again");
+                tracing::info!(kind = %self.watch.key().resource, "watch works again");
             }
             for view in alive(&views).filter(|view| view.is_listed()) {
                 view.set_state(&SyncState::Synced);
@@ -342,14 +349,14 @@ impl Informer {
     }
 }
 
-/// One stream, as its lines come.
+/// One watch stream and its state.
 struct Reading<'a> {
     informer: &'a Informer,
-    course: &'a mut Course,
+    watch_state: &'a mut WatchState,
     views: &'a Views,
-    /// The initial events have not ended.
+    /// True until the initial events have ended.
     listing: bool,
-    /// How many they are so far.
+    /// The number of initial events so far.
     listed: usize,
 }
 
@@ -361,7 +368,7 @@ impl Reading<'_> {
                 self.informer.listed(self.views, object);
                 self.listed += 1;
                 if self.listed > self.informer.timing.streamed {
-                    return Err(Outcome::Many.into());
+                    return Err(RequestEnd::Many.into());
                 }
             }
             Event::Applied(object) => self.applied(object),
@@ -410,7 +417,7 @@ impl Reading<'_> {
 
     fn progressed(&mut self, version: &ResourceVersion) {
         if !self.listing {
-            self.course.progressed(version);
+            self.watch_state.progressed(version);
         }
     }
 }
@@ -429,28 +436,28 @@ fn metadata(object: &[u8]) -> Option<Meta> {
 }
 
 fn cut(error: &kube::Error) -> Ended {
-    Ended { outcome: Outcome::Cut, message: root_cause(error) }
+    Ended { end: RequestEnd::Cut, message: root_cause(error) }
 }
 
-/// What a refusal means for a watch.
+/// Converts an error status to the end of a watch request.
 fn refused(code: u16, status: Option<&Status>, wait: Option<Duration>) -> Ended {
     let message = status.map(|status| status.message.clone()).unwrap_or_default();
     let too_large = |status: &Status| {
         let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
         causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge")
     };
-    let refusal = if status.is_some_and(too_large) {
-        Refusal::FromTheFuture
+    let rejection = if status.is_some_and(too_large) {
+        Rejection::FromTheFuture
     } else {
         match Failure::classify(code, status, wait) {
-            Failure::NotFound => Refusal::Missing,
-            Failure::Forbidden => Refusal::Forbidden,
-            Failure::Invalid(_) => Refusal::Invalid,
-            Failure::Gone => Refusal::Expired,
-            Failure::Throttled { retry_after: Some(wait) } => Refusal::Throttled(wait),
-            _ => Refusal::Other,
+            Failure::NotFound => Rejection::Missing,
+            Failure::Forbidden => Rejection::Forbidden,
+            Failure::Invalid(_) => Rejection::Invalid,
+            Failure::Gone => Rejection::Expired,
+            Failure::Throttled { retry_after: Some(wait) } => Rejection::Throttled(wait),
+            _ => Rejection::Other,
         }
     };
     let message = if message.is_empty() { format!("status {code}") } else { message };
-    Ended { outcome: Outcome::Refused(refusal), message }
+    Ended { end: RequestEnd::Refused(rejection), message }
 }

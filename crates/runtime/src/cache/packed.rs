@@ -1,9 +1,10 @@
-//! Whole objects at the weight of their text.
+//! Whole objects, kept as JSON text to save memory.
 //!
-//! A typed object is mostly spare room: every string and every list has a header and an allocation of its own, every absent field its place.
-//! [`Packed`] keeps what was decoded as one piece of JSON instead, and decodes it again when somebody asks. It is for the kinds of which
-//! there are many and of which few are looked at: a reconcile looks at one. Where a few fields are enough, a [shape](super::shape) of
-//! them is smaller still and costs no decoding.
+//! A typed object is mostly overhead: every string and every list has a header and an allocation of its own,
+//! every absent field takes space. [`Packed`] keeps the decoded object as one piece of JSON instead, and
+//! decodes it again on demand. Use it for kinds with many objects of which few are read: a reconcile reads
+//! one. Where a few fields are enough, a [shape](super::shape) with these fields is smaller still and needs
+//! no decoding.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -17,7 +18,7 @@ use super::shape::{Full, OfKind, Shape};
 use crate::meta::Meta;
 use crate::resource::{ResourceType, ScopeKind};
 
-/// A whole `K` without its `managedFields`, as [`Full`] has it, kept as JSON.
+/// A whole `K` without its `managedFields`, like [`Full`], kept as JSON.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -36,10 +37,10 @@ pub struct Packed<K> {
 }
 
 impl<K: DeserializeOwned> Packed<K> {
-    /// The object, decoded: for each call anew.
+    /// Decodes the object; each call decodes it again.
     ///
     /// # Errors
-    /// If `K` cannot read what it has written.
+    /// Fails if `K` cannot decode its own JSON.
     pub fn object(&self) -> serde_json::Result<K> {
         serde_json::from_slice(&self.json)
     }
@@ -58,7 +59,8 @@ where
 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         thread_local! {
-            /// Written here first and then copied in its true length: a buffer that is cut to it leaves gaps in the heap.
+            /// The JSON is written here first and then copied at its exact length: truncating a longer buffer
+            /// leaves gaps in the heap.
             static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
         }
         let (meta, object) = Full::<K>::deserialize(deserializer)?.into_parts();
@@ -105,7 +107,7 @@ mod tests {
         "data":{"k":"aGlkZGVu"}}"#;
 
     #[test]
-    fn what_is_unpacked_is_what_a_full_shape_holds() {
+    fn an_unpacked_object_equals_that_of_a_full_shape() {
         let keep = Keep::default().annotation("b").manager("m");
         let packed: Packed<Secret> = keep.scope(|| serde_json::from_str(SECRET)).unwrap();
         let full: Full<Secret> = keep.scope(|| serde_json::from_str(SECRET)).unwrap();
@@ -115,13 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn managed_fields_are_not_kept() {
+    fn a_packed_object_has_no_managed_fields() {
         let packed: Packed<Secret> = serde_json::from_str(SECRET).unwrap();
         assert!(!String::from_utf8_lossy(&packed.json).contains("managedFields"));
     }
 
     #[test]
-    fn a_short_object_after_a_long_one_has_nothing_of_it() {
+    fn a_short_object_packed_after_a_long_one_contains_nothing_of_it() {
         let long = SECRET.replace("aGlkZGVu", &"aGlkZGVu".repeat(100));
         let long: Packed<Secret> = serde_json::from_str(&long).unwrap();
         let short: Packed<Secret> = serde_json::from_str(SECRET).unwrap();
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn its_debug_form_holds_no_content() {
+    fn the_debug_output_of_a_packed_object_has_no_content() {
         let packed: Packed<Secret> = serde_json::from_str(SECRET).unwrap();
         let shown = format!("{packed:?}");
         assert!(shown.starts_with("Packed") && shown.contains("n/s"), "{shown}");

@@ -1,4 +1,4 @@
-//! Reading a cache, and hearing of changes in it.
+//! Readers of a cache, and subscriptions to its changes.
 
 use std::sync::Arc;
 
@@ -14,36 +14,36 @@ use crate::resource::ResourceType;
 
 /// Reads the objects of one selection in one shape.
 ///
-/// Clones read the same store. As long as a reader or a [`Subscription`] is there, the watch goes on; the last one
-/// to go ends it. All reads are local and hand out `Arc`s, never copies; none of them waits. Before
-/// [`synced`](Self::synced), what they give is incomplete.
+/// Clones read the same store. The watch continues as long as there is a reader or a [`Subscription`], and
+/// stops with the last one. All reads are local, return `Arc`s instead of copies, and never wait. Before
+/// [`synced`](Self::synced), results are incomplete.
 pub struct Reader<S> {
     resource: ResourceType,
-    parts: Arc<[Part<S>]>,
+    views: Arc<[ScopedView<S>]>,
     state: Arc<watch::Sender<SyncState>>,
 }
 
-/// One watch's share: one namespace, or everything.
-pub(crate) struct Part<S> {
+/// The view of one watch: of one namespace, or of all.
+pub(crate) struct ScopedView<S> {
     pub(crate) namespace: Option<Str>,
     pub(crate) view: Arc<View<S>>,
 }
 
-// Derived, it would ask for `S: Clone`.
+// A derived impl would require `S: Clone`.
 impl<S> Clone for Reader<S> {
     fn clone(&self) -> Self {
-        let (parts, state) = (Arc::clone(&self.parts), Arc::clone(&self.state));
-        Self { resource: self.resource.clone(), parts, state }
+        let (views, state) = (Arc::clone(&self.views), Arc::clone(&self.state));
+        Self { resource: self.resource.clone(), views, state }
     }
 }
 
 impl<S: Shape> Reader<S> {
-    pub(crate) fn new(resource: ResourceType, parts: Vec<Part<S>>) -> Self {
+    pub(crate) fn new(resource: ResourceType, views: Vec<ScopedView<S>>) -> Self {
         let state = Arc::new(watch::Sender::new(SyncState::Starting));
-        let states: Arc<[_]> = parts.iter().map(|part| part.view.state()).collect();
-        for part in &parts {
+        let states: Arc<[_]> = views.iter().map(|scoped| scoped.view.state()).collect();
+        for scoped in &views {
             let (state, states) = (Arc::downgrade(&state), Arc::clone(&states));
-            part.view.on_state(move || {
+            scoped.view.on_state(move || {
                 let state = state.upgrade();
                 if let Some(state) = &state {
                     combine(state, &states);
@@ -52,7 +52,7 @@ impl<S: Shape> Reader<S> {
             });
         }
         combine(&state, &states);
-        Self { resource, parts: parts.into(), state }
+        Self { resource, views: views.into(), state }
     }
 
     /// The kind that is read.
@@ -60,41 +60,41 @@ impl<S: Shape> Reader<S> {
         &self.resource
     }
 
-    /// The object of that key.
+    /// Returns the object with this key.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<S>> {
-        self.parts
+        self.views
             .iter()
-            .filter(|part| part.namespace.is_none() || part.namespace.as_deref() == key.namespace())
-            .find_map(|part| part.view.read(|store| store.get(key)))
+            .filter(|scoped| scoped.namespace.is_none() || scoped.namespace.as_deref() == key.namespace())
+            .find_map(|scoped| scoped.view.read(|store| store.get(key)))
     }
 
-    /// All objects, ordered by namespace and name.
+    /// Returns all objects, ordered by namespace and name.
     pub fn list(&self) -> Vec<Arc<S>> {
         self.gather(|view, found| view.read(|store| found.extend(store.iter().cloned())))
     }
 
-    /// All objects of one namespace, ordered by name.
+    /// Returns all objects of one namespace, ordered by name.
     pub fn list_in(&self, namespace: &str) -> Vec<Arc<S>> {
         self.gather(|view, found| view.read(|store| found.extend(store.in_namespace(namespace).cloned())))
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
-        self.parts.iter().map(|part| part.view.read(super::store::Store::len)).sum()
+        self.views.iter().map(|scoped| scoped.view.read(super::store::Store::len)).sum()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The objects that name this uid among their owners. Indexed.
+    /// Returns the objects that have this uid among their owner references. Indexed.
     pub fn by_owner(&self, owner: &Uid) -> Vec<Arc<S>> {
         self.gather(|view, found| found.extend(view.read(|store| store.by_owner(owner))))
     }
 
-    /// The objects with this label and value. Indexed after [`index_label`](Self::index_label), else by looking at
-    /// every object.
+    /// Returns the objects with this label and value. Indexed after [`index_label`](Self::index_label), else
+    /// a scan of all objects.
     pub fn by_label(&self, key: &str, value: &str) -> Vec<Arc<S>> {
         self.gather(|view, found| {
             view.read(|store| match store.by_index(&label_index(key), value) {
@@ -109,16 +109,17 @@ impl<S: Shape> Reader<S> {
         })
     }
 
-    /// The objects found under `value` in an index declared with [`index`](Self::index). None if it was not.
+    /// Returns the objects with `value` in an index declared with [`index`](Self::index); empty if there is
+    /// no such index.
     pub fn by_index(&self, name: &str, value: &str) -> Vec<Arc<S>> {
         self.gather(|view, found| {
             found.extend(view.read(|store| store.by_index(&function_index(name), value)).unwrap_or_default());
         })
     }
 
-    /// Indexes the objects by what `extract` says of each: it calls its second argument once for each value.
-    /// Declared once per name, at any time, for all readers that share this one's watch and shape; a name already
-    /// taken keeps its index. `extract` must depend on nothing but the object.
+    /// Adds an index by the values that `extract` passes to its second argument. An index is declared once
+    /// per name, at any time, for all readers that share this reader's watch and shape; if the name exists,
+    /// its index is kept. `extract` must be a pure function of the object.
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
@@ -137,7 +138,7 @@ impl<S: Shape> Reader<S> {
         self.declare(&function_index(name), &extract);
     }
 
-    /// Indexes the objects by the value of a label.
+    /// Adds an index by the value of a label.
     pub fn index_label(&self, key: &str) {
         let label = key.to_owned();
         let extract: Extract<S> = Arc::new(move |object: &S, found: &mut dyn FnMut(&str)| {
@@ -148,54 +149,56 @@ impl<S: Shape> Reader<S> {
         self.declare(&label_index(key), &extract);
     }
 
-    /// Calls `handler` for each change, from now until the [`Subscription`] is dropped. First it hears of everything
-    /// that is already there, as [`InitialList`](super::Origin::InitialList).
+    /// Calls `handler` for each change, from now until the [`Subscription`] is dropped. First it is called
+    /// for all cached objects, with origin [`InitialList`](super::Origin::InitialList).
     ///
-    /// Handlers run one after the other, in the task that brought the change: they must be quick (put a key into a
-    /// queue) and may read, but must not subscribe.
+    /// Handlers run one after the other, in the task that received the change: they must be quick (put a key
+    /// into a queue) and may read, but must not subscribe.
     #[must_use = "dropping the subscription ends it"]
     pub fn subscribe(&self, handler: impl Fn(&Change<S>) + Send + Sync + 'static) -> Subscription {
         let handler: Handler<S> = Arc::new(handler);
-        let cancel = self.parts.iter().map(|part| -> Cancel {
-            let view = Arc::clone(&part.view);
+        let cancel = self.views.iter().map(|scoped| -> Cancel {
+            let view = Arc::clone(&scoped.view);
             let id = view.subscribe(Arc::clone(&handler));
             Box::new(move || view.unsubscribe(id))
         });
         Subscription(cancel.collect())
     }
 
-    /// Where the readers of this selection stand, now and from now on. For several namespaces: the worst of them.
+    /// Returns the synchronization state, now and in the future. For several namespaces it is the worst of
+    /// theirs.
     pub fn state(&self) -> watch::Receiver<SyncState> {
         self.state.subscribe()
     }
 
-    /// Waits until everything has been seen. Cancel safe. Never returns while the kind is blocked: look at
+    /// Waits until the cache is complete. Cancel safe. Does not return while the kind is blocked: check
     /// [`state`](Self::state) where that matters.
     pub async fn synced(&self) {
-        // Cannot fail: we hold the sender.
+        // Cannot fail: the sender is a field of this reader.
         let _ = self.state.subscribe().wait_for(SyncState::is_synced).await;
     }
 
     fn declare(&self, name: &str, extract: &Extract<S>) {
-        for part in self.parts.iter() {
-            part.view.declare_index(name, Arc::clone(extract));
+        for scoped in self.views.iter() {
+            scoped.view.declare_index(name, Arc::clone(extract));
         }
     }
 
     fn gather(&self, mut gather: impl FnMut(&View<S>, &mut Vec<Arc<S>>)) -> Vec<Arc<S>> {
         let mut found = Vec::new();
-        for part in self.parts.iter() {
-            gather(&part.view, &mut found);
+        for scoped in self.views.iter() {
+            gather(&scoped.view, &mut found);
         }
         found
     }
 }
 
-/// Several watches stand where the worst of them stands.
-fn combine(state: &watch::Sender<SyncState>, parts: &[watch::Receiver<SyncState>]) {
-    // Looked up inside, where the sender is locked: of two watches that change at once, the later call sees both.
+/// Sets the combined state of several watches: the worst of them.
+fn combine(state: &watch::Sender<SyncState>, views: &[watch::Receiver<SyncState>]) {
+    // Evaluated inside, where the sender is locked: of two watches that change at once, the later call sees
+    // both states.
     state.send_if_modified(|present| {
-        let now = SyncState::worst(parts.iter().map(|part| part.borrow().clone()));
+        let now = SyncState::worst(views.iter().map(|scoped| scoped.borrow().clone()));
         let changed = *present != now;
         *present = now;
         changed
@@ -212,7 +215,8 @@ fn label_index(key: &str) -> String {
 
 type Cancel = Box<dyn FnOnce() + Send + Sync>;
 
-/// Keeps a handler subscribed, and its watch going. Dropping it ends the first, and perhaps the second.
+/// Keeps a handler subscribed and its watch running. Dropping it removes the handler, and stops the watch if
+/// nothing else uses it.
 #[must_use = "dropping the subscription ends it"]
 pub struct Subscription(Vec<Cancel>);
 

@@ -1,9 +1,10 @@
-//! Which watches there are, and who uses them.
+//! The registry of watches and their views.
 //!
-//! The registry knows watches by what makes two readers share one ([`WatchKey`]), and views only weakly: readers own
-//! them. A view that loses its last reader reports back; a watch that loses its last view is ended.
+//! The registry finds watches by [`WatchKey`], and holds views weakly: readers own them. A view without
+//! readers is reported back; a watch without views is stopped.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
@@ -11,12 +12,12 @@ use serde::Deserialize;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use super::course::WatchTiming;
 use super::informer::Informer;
-use super::reader::{Part, Reader};
+use super::reader::{Reader, ScopedView};
 use super::stats::WatchReport;
 use super::view::View;
 use super::watch::{Watch, WatchKey};
+use super::watch_state::WatchTiming;
 use super::watches::Watches;
 use super::{OfKind, Selection, Shape};
 use crate::client::{Caches, Client};
@@ -29,7 +30,7 @@ use crate::selection::Verdict;
 /// All watches of a process.
 ///
 /// A cache watches nothing before [`start`](Self::start): readers declared until then share its first lists.
-/// Clones are the same cache; when the last clone goes, its watches end.
+/// Clones are the same cache; its watches stop with the last clone.
 #[derive(Clone)]
 pub struct Cache {
     inner: Arc<Inner>,
@@ -40,52 +41,58 @@ struct Inner {
     timing: WatchTiming,
     runtime: OnceLock<Handle>,
     watches: Mutex<Watches>,
-    /// Kinds whose lists this server does not stream.
+    /// The number of watches, for those that are opened again together.
+    count: Arc<AtomicUsize>,
+    /// Kinds for which the server needs paged lists.
     paged: Mutex<HashSet<ResourceType>>,
+    /// The counters of watches that have ended, by kind.
+    ended: Mutex<HashMap<ResourceType, WatchReport>>,
 }
 
 impl Cache {
-    /// A cache that reads through `client`, and learns of every write through it or its clones.
+    /// Creates a cache that reads through `client`, and that sees every write through it or its clones.
     pub fn new(client: &Client) -> Self {
         Self::with_timing(client, WatchTiming::default())
     }
 
-    /// A cache with other than the usual pauses and deadlines.
+    /// Creates a cache with custom timeouts and backoff.
     pub fn with_timing(client: &Client, timing: WatchTiming) -> Self {
         let inner = Arc::new(Inner {
             client: client.clone(),
             timing,
             runtime: OnceLock::new(),
             watches: Mutex::default(),
+            count: Arc::default(),
             paged: Mutex::default(),
+            ended: Mutex::default(),
         });
         let caches: Arc<dyn Caches> = inner.clone();
         client.feed(Arc::downgrade(&caches));
         Self { inner }
     }
 
-    /// A reader of the objects in `selection`, in the shape `S`. Shares the watch of every other reader of the same
-    /// kind and selection, whatever its shape.
+    /// Returns a reader of the objects in `selection`, in the shape `S`. It shares the watch of every other
+    /// reader of the same kind and selection, whatever their shapes.
     pub fn reader<S: OfKind>(&self, selection: &Selection) -> Reader<S> {
         self.reader_of(&S::resource(), selection)
     }
 
-    /// A reader of a kind known only at run time, in a shape that fits it.
+    /// Returns a reader of a kind that is known only at run time, in a shape that fits it.
     pub fn reader_of<S: Shape>(&self, resource: &ResourceType, selection: &Selection) -> Reader<S> {
         let namespaces: Vec<Option<Str>> = match &selection.namespaces {
             Some(namespaces) if resource.namespaced => namespaces.iter().cloned().map(Some).collect(),
             _ => vec![None],
         };
-        let part = |namespace: Option<Str>| {
+        let scoped = |namespace: Option<Str>| {
             let key = WatchKey {
                 resource: resource.clone(),
                 namespace: namespace.clone(),
                 labels: selection.labels.clone(),
                 fields: selection.fields.clone(),
             };
-            Part { namespace, view: self.inner.view(key, &selection.keep) }
+            ScopedView { namespace, view: self.inner.view(key, &selection.keep) }
         };
-        Reader::new(resource.clone(), namespaces.into_iter().map(part).collect())
+        Reader::new(resource.clone(), namespaces.into_iter().map(scoped).collect())
     }
 
     /// Starts the watches declared so far; those declared later start at once. Must be called within a Tokio
@@ -99,11 +106,19 @@ impl Cache {
         }
     }
 
-    /// All watches as they are now, for metrics and readiness.
+    /// Reports the present state of all watches, for metrics and readiness.
     pub fn watches(&self) -> Vec<WatchReport> {
         let watches: Vec<Arc<Watch>> = self.inner.watches.lock().values().cloned().collect();
         let mut reports: Vec<WatchReport> = watches.iter().map(|watch| watch.report()).collect();
         reports.sort_by(|a, b| (&a.resource, &a.namespace).cmp(&(&b.resource, &b.namespace)));
+        reports
+    }
+
+    /// Reports the present state of all watches, and for each kind the counters of those that have ended, so
+    /// that sums over all reports of a kind never decrease.
+    pub(crate) fn reports(&self) -> Vec<WatchReport> {
+        let mut reports = self.watches();
+        reports.extend(self.inner.ended.lock().values().cloned());
         reports
     }
 }
@@ -120,6 +135,7 @@ impl Inner {
     fn view<S: Shape>(self: &Arc<Self>, key: WatchKey, keep: &Keep) -> Arc<View<S>> {
         let mut watches = self.watches.lock();
         let watch = watches.enter(&key);
+        self.count.store(watches.len(), Ordering::Relaxed);
         let inner = Arc::downgrade(self);
         let (view, is_new) = watch.view(keep, || {
             View::<S>::new(key.resource.clone(), keep.clone(), move || {
@@ -134,7 +150,7 @@ impl Inner {
         view
     }
 
-    /// Starts a watch's task, unless it runs.
+    /// Starts the task of a watch, unless it runs.
     fn spawn(self: &Arc<Self>, watch: &Arc<Watch>) {
         let Some(runtime) = self.runtime.get() else { return };
         watch.start(|| {
@@ -145,6 +161,7 @@ impl Inner {
                 self.client.clone(),
                 self.timing.clone(),
                 Arc::clone(watch),
+                Arc::clone(&self.count),
                 Box::new(move || {
                     if let Some(inner) = inner.upgrade() {
                         inner.paged.lock().insert(resource.clone());
@@ -155,17 +172,22 @@ impl Inner {
         });
     }
 
-    /// A view has lost its last reader.
+    /// Handles a view that has lost its last reader.
     fn release(&self, key: &WatchKey) {
         let mut watches = self.watches.lock();
         let Some(watch) = watches.get(key) else { return };
         if watch.drop_unread() {
             watch.end();
+            let report = watch.report();
             watches.remove(key);
+            self.count.store(watches.len(), Ordering::Relaxed);
+            let mut ended = self.ended.lock();
+            let ended = ended.entry(key.resource.clone()).or_insert_with(|| WatchReport::none(&key.resource));
+            ended.absorb(&report);
         }
     }
 
-    /// The watches that an object may be in.
+    /// Returns the watches that may contain an object.
     fn concerned(&self, resource: &ResourceType, object: &ObjectKey) -> Vec<Arc<Watch>> {
         self.watches.lock().concerned(resource, object)
     }
@@ -193,7 +215,8 @@ impl Caches for Inner {
                 if watch.key().labels.matches(&metadata.labels) { Verdict::Inside } else { Verdict::Outside };
             let verdict = labels.and(watch.key().fields.judge(&metadata, object));
             for view in watch.views().iter().filter_map(Weak::upgrade) {
-                // What does not fit a shape will not fit it when the watch brings it either, and is reported then.
+                // An object that does not fit a shape fails again when the watch delivers it, and is logged
+                // then.
                 let _ = view.wrote(&metadata, object, verdict);
             }
         }

@@ -1,7 +1,8 @@
-//! Shapes: what of a kind a reader wants to have.
+//! Shapes: the fields of a kind that a reader needs.
 //!
-//! A shape is a plain struct that serde decodes from an object's JSON. What it does not name is skipped while
-//! scanning, never allocated. It needs one field of type [`Meta`], and three lines that say whose shape it is ([`OfKind`]):
+//! A shape is a plain struct that serde decodes from an object's JSON. Other fields are skipped while
+//! scanning, never allocated. It needs one field of type [`Meta`], and three lines that name its kind
+//! ([`OfKind`]):
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Pod;
@@ -49,12 +50,13 @@
 //! }
 //! ```
 //!
-//! A shape that fits many kinds (all have `status.conditions`) is of none: it is read with
-//! [`Cache::reader_of`](super::Cache::reader_of), and its code is in the program once.
+//! A shape that fits many kinds (all have `status.conditions`) has no kind of its own: it is read with
+//! [`Cache::reader_of`](super::Cache::reader_of), and its code is compiled once.
 //!
-//! Three shapes are ready made. [`MetadataOnly<K>`] asks the server for metadata alone, so that the bytes of a Secret
-//! never enter the process; [`Full<K>`] keeps the whole typed object but for its `managedFields`;
-//! [`Packed<K>`](super::Packed) keeps the same as JSON, in less than half of the room, and decodes it when it is read.
+//! Three shapes are provided. [`MetadataOnly<K>`] requests only metadata from the server, so that the content
+//! of a Secret never enters the process; [`Full<K>`] keeps the whole typed object without its
+//! `managedFields`; [`Packed<K>`](super::Packed) keeps the same as JSON, in less than half of the memory, and
+//! decodes it on demand.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -72,31 +74,31 @@ use std::ops::Deref;
 use kube::Resource;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 
-use super::prune::Pruned;
+use super::strip_managed_fields::WithoutManagedFields;
 use crate::meta::{Meta, take_stashed};
 use crate::resource::{ResourceType, ScopeKind};
 
-/// What of a kind a reader wants to have. See the [module](self) for how to write one.
+/// The fields of a kind that a reader needs. The [module](self) shows how to write one.
 pub trait Shape: DeserializeOwned + Send + Sync + 'static {
     /// The object's metadata.
     fn meta(&self) -> &Meta;
 
-    /// Whether anything beside metadata is wanted. Where no reader of a watch says so, the server sends
-    /// metadata only.
+    /// Returns true if the shape has fields beside metadata. If no reader of a watch needs them, the server
+    /// sends only metadata.
     fn needs_body() -> bool {
         true
     }
 
-    /// About how many bytes one object takes, for the cache's size metric. Override it for shapes that hold much
-    /// on the heap.
+    /// Returns the approximate size of one object in bytes, for the cache's size metric. Override it for
+    /// shapes that hold much on the heap.
     fn approximate_size(&self) -> usize {
         size_of::<Self>() + self.meta().heap_size()
     }
 }
 
-/// A shape of one kind only.
+/// A shape of exactly one kind.
 pub trait OfKind: Shape {
-    /// Whose shape this is.
+    /// The kind of this shape.
     fn resource() -> ResourceType;
 }
 
@@ -153,7 +155,7 @@ where
     }
 }
 
-/// A whole `K`, without `managedFields`: they are skipped while decoding, which halves the cost in time and room.
+/// A whole `K`, without `managedFields`: they are skipped while decoding, which halves time and memory.
 pub struct Full<K> {
     meta: Meta,
     object: K,
@@ -178,7 +180,7 @@ impl<K> Deref for Full<K> {
     }
 }
 
-// The object itself may be a Secret: its Debug form is no business of a log.
+// The object may be a Secret, so its content is not part of the Debug output.
 impl<K> fmt::Debug for Full<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Full").field("meta", &self.meta).finish_non_exhaustive()
@@ -190,8 +192,8 @@ where
     K: Resource + Deserialize<'de>,
 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let object = K::deserialize(Pruned(deserializer));
-        // Taken also on failure: it must not lie about for the next object.
+        let object = K::deserialize(WithoutManagedFields(deserializer));
+        // Taken also on failure: it must not be left for the next object.
         let annotations = object.as_ref().ok().and_then(|object| object.meta().annotations.as_ref());
         let kept = take_stashed(annotations.into_iter().flatten());
         let object = object?;
@@ -233,7 +235,7 @@ mod tests {
         "data":{"k":"v"}}"#;
 
     #[test]
-    fn a_full_object_is_what_plain_decoding_gives_but_for_managed_fields() {
+    fn a_full_object_equals_plain_decoding_except_for_managed_fields() {
         let full: Full<ConfigMap> = serde_json::from_str(CONFIG).unwrap();
         let mut plain: ConfigMap = serde_json::from_str(CONFIG).unwrap();
         assert!(plain.metadata.managed_fields.take().is_some());
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failed_decode_kept_does_not_reach_the_next_object() {
+    fn metadata_kept_by_a_failed_decode_does_not_reach_the_next_object() {
         let keep = Keep::default().manager("m");
         let broken = CONFIG.replace(r#"{"k":"v"}"#, "7");
         keep.scope(|| serde_json::from_str::<Full<ConfigMap>>(&broken)).unwrap_err();

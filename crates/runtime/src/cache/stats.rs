@@ -1,4 +1,4 @@
-//! What a watch has been through, counted.
+//! Counters of a watch.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::{FieldSelector, LabelSelector, SyncState};
 use crate::intern::Str;
 use crate::resource::ResourceType;
 
-/// Counters of one watch. Only ever grow, except for the time of the last event.
+/// Counters of one watch. They only grow, except for the time of the last event.
 #[derive(Debug)]
 pub(crate) struct WatchStats {
     since: Instant,
@@ -32,7 +32,7 @@ impl WatchStats {
         }
     }
 
-    /// Something came: an event, a bookmark, a page.
+    /// Records that an event, a bookmark or a page was received.
     pub(crate) fn heard(&self) {
         self.events.fetch_add(1, Relaxed);
         let millis = self.since.elapsed().as_millis();
@@ -47,44 +47,71 @@ impl WatchStats {
         self.lists.fetch_add(1, Relaxed);
     }
 
-    /// Counts one more; how many that makes.
+    /// Counts an undecodable object and returns the new count.
     pub(crate) fn undecodable(&self) -> u64 {
         self.undecodable.fetch_add(1, Relaxed) + 1
     }
 }
 
-/// One watch as it is now: for metrics and readiness.
+/// The present state of one watch: for metrics and readiness.
 #[derive(Debug, Clone)]
 pub struct WatchReport {
-    /// Which kind.
+    /// The kind that is watched.
     pub resource: ResourceType,
-    /// In which namespace; `None` means all.
+    /// The namespace; `None` means all.
     pub namespace: Option<Str>,
-    /// With which labels.
+    /// The label selector.
     pub labels: LabelSelector,
-    /// With which fields.
+    /// The field selector.
     pub fields: FieldSelector,
-    /// The worst standing among its shapes.
+    /// The worst state among its shapes.
     pub state: SyncState,
-    /// How many shapes it is decoded into.
+    /// The number of shapes into which objects are decoded.
     pub shapes: usize,
-    /// Objects held, over all shapes.
+    /// Cached objects, over all shapes.
     pub objects: usize,
-    /// About how many bytes they take. Strings that objects share are not counted.
+    /// Approximate size of the cached objects in bytes. Strings that objects share are not counted.
     pub bytes: usize,
-    /// How long ago anything came: an event, a bookmark, a page of a list. About a minute is normal for a quiet kind.
+    /// Time since the last event, bookmark or page of a list. About a minute is normal for a quiet kind.
     pub last_event_age: Duration,
     /// Events, bookmarks and pages so far.
     pub events: u64,
     /// Requests after the first one.
     pub restarts: u64,
-    /// Lists that ended; each one after the first is a relist.
+    /// Lists that finished; each one after the first is a relist.
     pub lists: u64,
-    /// Objects that did not fit a shape. They keep the last form that did.
+    /// Objects that could not be decoded. The cache keeps their last form that did.
     pub undecodable: u64,
 }
 
 impl WatchReport {
+    /// The report of no watch: everything is zero.
+    pub(crate) fn none(resource: &ResourceType) -> Self {
+        Self {
+            resource: resource.clone(),
+            namespace: None,
+            labels: LabelSelector::default(),
+            fields: FieldSelector::default(),
+            state: SyncState::Synced,
+            shapes: 0,
+            objects: 0,
+            bytes: 0,
+            last_event_age: Duration::ZERO,
+            events: 0,
+            restarts: 0,
+            lists: 0,
+            undecodable: 0,
+        }
+    }
+
+    /// Adds the counters of a watch that has ended.
+    pub(crate) fn absorb(&mut self, ended: &Self) {
+        self.events += ended.events;
+        self.restarts += ended.restarts;
+        self.lists += ended.lists;
+        self.undecodable += ended.undecodable;
+    }
+
     pub(crate) fn count(&mut self, stats: &WatchStats) {
         let age = stats.since.elapsed().saturating_sub(Duration::from_millis(stats.last_event.load(Relaxed)));
         self.last_event_age = age;

@@ -1,56 +1,56 @@
-//! The objects of one watch in one shape: what is known, and which news may change it.
+//! The objects of one watch in one shape, and the rules by which lists, events and writes change them.
 //!
-//! Promises, whatever order lists, events and write answers come in:
+//! Promises, in whatever order lists, events and write responses arrive:
 //! - an object never goes back to an older version, nor comes back after it was deleted;
-//! - every change is reported once, with the object that was really there before;
-//! - what a write answered stays until something newer replaces it, and its echo in the watch changes nothing;
-//! - what a list does not show is deleted, unless it is newer than the list.
+//! - every change is reported once, with the object that was in the store before;
+//! - the response to a write stays until something newer replaces it, and its watch event changes nothing;
+//! - an object that a list does not contain is deleted, unless it is newer than the list.
 //!
-//! No I/O and no clock here: the caller says what came and when. All of this rests on resource versions of one kind
-//! being comparable, and on every list being a consistent read (never `resourceVersion=0`).
+//! There is no I/O and no clock here: the caller passes inputs and time. All of this relies on resource
+//! versions of one kind being comparable, and on every list being a consistent read (never
+//! `resourceVersion=0`).
+
+mod tombstones;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::time::Instant;
 
+use self::tombstones::Tombstones;
 use super::index::{Extract, Indexes};
-use super::shelf::{Keyed, Shelf};
+use super::object_map::{Keyed, ObjectMap};
 use super::{Change, Origin, Shape};
 use crate::key::ObjectKey;
 use crate::meta::{Meta, ResourceVersion, Uid};
 
-/// How long a deletion is remembered when no event ever confirms it (the object was outside the selection).
-const TOMBSTONE_LIFE: Duration = Duration::from_mins(15);
-
-/// The server's history has become shorter: it was restored from a backup. The list must be done again;
-/// versions from before mean nothing any more.
+/// The server's history has become shorter: it was restored from a backup. The list must be repeated; earlier
+/// versions have no meaning any more.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct WentBackwards;
 
 pub(crate) struct Store<S> {
-    objects: Shelf<Entry<S>>,
-    /// Objects that must not come back, by incarnation.
-    tombstones: HashMap<Uid, Tombstone>,
-    /// Names that our writes have emptied, with the version they emptied them at: until the watch has passed it, what it
-    /// brings under that name is older, be it an incarnation that we never knew.
+    objects: ObjectMap<Entry<S>>,
+    /// Objects that must not come back, by uid.
+    tombstones: Tombstones,
+    /// Keys that our writes have emptied, with the version of that write: until the watch has passed it,
+    /// events under that key are older, even if their uid was never seen.
     emptied: HashMap<ObjectKey, ResourceVersion>,
     indexes: Indexes<S>,
     /// Everything up to this version has been seen, by list or watch.
     watched: ResourceVersion,
-    /// Counts lists; the number of the present or last one.
+    /// The number of the present or last list.
     lists: u32,
     listing: bool,
     synced_once: bool,
-    /// Versions known from before the present list are not to be compared with: the server went backwards.
+    /// True if versions from before the present list cannot be compared: the server went backwards.
     distrust: bool,
     bytes: usize,
 }
 
 struct Entry<S> {
     object: Arc<S>,
-    /// The list that last showed it.
+    /// The last list that contained the object.
     seen: u32,
     /// The number of the list during or after which this version was stored.
     stored: u32,
@@ -62,18 +62,11 @@ impl<S: Shape> Keyed for Entry<S> {
     }
 }
 
-/// Deleted: no event of this incarnation matters any more.
-struct Tombstone {
-    /// Lists when it was made: a later list is proof enough.
-    lists: u32,
-    at: Instant,
-}
-
 impl<S> Default for Store<S> {
     fn default() -> Self {
         Self {
-            objects: Shelf::default(),
-            tombstones: HashMap::new(),
+            objects: ObjectMap::default(),
+            tombstones: Tombstones::default(),
             emptied: HashMap::new(),
             indexes: Indexes::default(),
             watched: ResourceVersion::default(),
@@ -86,18 +79,18 @@ impl<S> Default for Store<S> {
     }
 }
 
-// What is known.
+// Reads.
 impl<S: Shape> Store<S> {
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<Arc<S>> {
         self.objects.get(key).map(|entry| Arc::clone(&entry.object))
     }
 
-    /// All objects, by namespace and name.
+    /// Iterates over all objects, ordered by namespace and name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<S>> {
         self.objects.sorted().into_iter().map(|entry| &entry.object)
     }
 
-    /// The objects of one namespace, by name.
+    /// Iterates over the objects of one namespace, ordered by name.
     pub(crate) fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = &Arc<S>> {
         self.objects.in_namespace(namespace).into_iter().map(|entry| &entry.object)
     }
@@ -132,15 +125,15 @@ impl<S: Shape> Store<S> {
     }
 }
 
-// News from lists and watches.
+// Inputs from lists and watches.
 impl<S: Shape> Store<S> {
-    /// A list begins (again).
+    /// Starts a list, or starts it again.
     pub(crate) fn begin_list(&mut self) {
         self.lists += 1;
         self.listing = true;
     }
 
-    /// The list shows this object.
+    /// Handles an object of the list.
     pub(crate) fn listed(&mut self, object: S) -> Vec<Change<S>> {
         let origin = if self.synced_once { Origin::Relist } else { Origin::InitialList };
         let key = object.meta().key.clone();
@@ -149,14 +142,14 @@ impl<S: Shape> Store<S> {
         changes
     }
 
-    /// The list shows an object that cannot be decoded: whatever is known of it stays.
+    /// Handles an object of the list that cannot be decoded: the cached form is kept.
     pub(crate) fn mark_seen(&mut self, key: &ObjectKey) {
         if let Some(entry) = self.objects.get_mut(key) {
             entry.seen = self.lists;
         }
     }
 
-    /// The list has shown everything there was at this version.
+    /// Ends a list that was complete at this version.
     pub(crate) fn end_list(&mut self, version: &ResourceVersion) -> Result<Vec<Change<S>>, WentBackwards> {
         self.listing = false;
         if *version < self.watched {
@@ -173,7 +166,7 @@ impl<S: Shape> Store<S> {
             .filter(|entry| entry.seen != list)
             .filter(|entry| {
                 if self.distrust {
-                    // Only what was written since the list began may be newer than it.
+                    // Only objects written since the list began may be newer than it.
                     entry.stored != list
                 } else {
                     !entry.object.meta().resource_version.supersedes(version)
@@ -185,13 +178,13 @@ impl<S: Shape> Store<S> {
         let changes = vanished.iter().filter_map(|key| self.take(key, Origin::Relist)).collect();
         self.synced_once = true;
         self.distrust = false;
-        // A list is a consistent read: what was deleted before it began cannot come back after it.
-        self.tombstones.retain(|_, tombstone| tombstone.lists >= list);
+        // A list is a consistent read: an object that was deleted before it began cannot come back after it.
+        self.tombstones.confirm_before(list);
         self.progressed(version);
         Ok(changes)
     }
 
-    /// The watch says that an object was added or modified.
+    /// Handles a watch event: an object was added or modified.
     pub(crate) fn applied(&mut self, object: S) -> Vec<Change<S>> {
         let version = object.meta().resource_version.clone();
         let changes = self.put(object, Origin::Watch);
@@ -199,17 +192,17 @@ impl<S: Shape> Store<S> {
         changes
     }
 
-    /// The watch says that an object was deleted or left the selection; `object` is its last form.
+    /// Handles a watch event: an object was deleted or left the selection; `object` is its last form.
     pub(crate) fn deleted(
         &mut self,
         uid: &Uid,
         key: &ObjectKey,
         version: &ResourceVersion,
     ) -> Vec<Change<S>> {
-        self.tombstones.remove(uid);
+        self.tombstones.confirm(uid);
         let outlived = self.objects.get(key).is_some_and(|entry| {
             let known = entry.object.meta();
-            // At the same version the watch knows better: it has evaluated the selector.
+            // At the same version the watch event wins: the server has evaluated the selector.
             if known.uid == *uid {
                 version.covers(&known.resource_version)
             } else {
@@ -221,41 +214,43 @@ impl<S: Shape> Store<S> {
         change.into_iter().collect()
     }
 
-    /// Everything up to this version has been seen.
+    /// Records that everything up to this version has been seen.
     pub(crate) fn progressed(&mut self, version: &ResourceVersion) {
-        // During a list events say nothing about what else there was: it comes in the order of names.
+        // During a streaming list, events are ordered by name, so their versions prove nothing about other
+        // objects.
         if self.listing || !version.supersedes(&self.watched) {
             return;
         }
         self.watched = version.clone();
         if !self.emptied.is_empty() {
             self.emptied.retain(|_, at| !version.covers(at));
-            // After a burst of writes it would stay as large as it was.
+            // Without this, the map would keep its size after a burst of writes.
             self.emptied.shrink_to(self.emptied.len() * 2);
         }
     }
 
-    /// Forgets deletions that nothing confirmed for a long time.
+    /// Forgets deletions that nothing has confirmed for a long time.
     pub(crate) fn expire(&mut self, now: Instant) {
-        self.tombstones.retain(|_, tombstone| now.duration_since(tombstone.at) < TOMBSTONE_LIFE);
+        self.tombstones.expire(now);
     }
 }
 
-// News from writes of this process.
+// Inputs from writes of this process.
 impl<S: Shape> Store<S> {
-    /// A write was answered with this object, which is of the selection, or may be.
+    /// Handles the response to a write: an object that is, or may be (`certain` is false), in the selection.
     pub(crate) fn wrote(&mut self, object: S, certain: bool) -> Vec<Change<S>> {
         let meta = object.meta();
-        // The watch has been there already: it knows this version, or what came of it since.
+        // The watch has already delivered this version, or a newer one.
         if self.watched.covers(&meta.resource_version) {
             return Vec::new();
         }
-        // Where only the server can tell, the watch will say if it left; a new object is the watch's to bring.
+        // If only the server can evaluate the selector, the watch reports an object that left it; a new
+        // object is left to the watch.
         let known = || self.objects.get(&meta.key).is_some_and(|entry| entry.object.meta().uid == meta.uid);
         if certain || known() { self.put(object, Origin::Write) } else { Vec::new() }
     }
 
-    /// A write was answered with an object that is not of the selection, or not any more.
+    /// Handles the response to a write: an object that is not in the selection, or not any more.
     pub(crate) fn wrote_outside(&mut self, meta: &Meta) -> Vec<Change<S>> {
         if self.watched.covers(&meta.resource_version) {
             return Vec::new();
@@ -269,7 +264,7 @@ impl<S: Shape> Store<S> {
         change.into_iter().collect()
     }
 
-    /// A write was answered: this incarnation is gone.
+    /// Handles the response to a write: the object with this uid is deleted.
     pub(crate) fn wrote_gone(&mut self, uid: Uid, key: &ObjectKey, now: Instant) -> Vec<Change<S>> {
         let known = self.objects.get(key).is_some_and(|entry| entry.object.meta().uid == uid);
         let change = if known { self.take(key, Origin::Write) } else { None };
@@ -277,17 +272,17 @@ impl<S: Shape> Store<S> {
             self.emptied.insert(key.clone(), old.meta().resource_version.clone());
         }
         self.expire(now);
-        self.tombstones.insert(uid, Tombstone { lists: self.lists, at: now });
+        self.tombstones.insert(uid, self.lists, now);
         change.into_iter().collect()
     }
 }
 
-// How anything gets in and out.
+// Changes of the map.
 impl<S: Shape> Store<S> {
-    /// Stores an object unless something newer is known, and says what changed.
+    /// Stores an object unless something newer is known, and returns the changes.
     fn put(&mut self, object: S, origin: Origin) -> Vec<Change<S>> {
         let meta = object.meta();
-        if self.tombstones.contains_key(&meta.uid) {
+        if self.tombstones.contains(&meta.uid) {
             return Vec::new();
         }
         if self.emptied.get(&meta.key).is_some_and(|at| !meta.resource_version.supersedes(at)) {
@@ -325,7 +320,7 @@ impl<S: Shape> Store<S> {
         }
     }
 
-    /// Removes an object and says so.
+    /// Removes an object and returns the change.
     fn take(&mut self, key: &ObjectKey, origin: Origin) -> Option<Change<S>> {
         let entry = self.objects.remove(key)?;
         self.bytes -= entry.object.approximate_size();

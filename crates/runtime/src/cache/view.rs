@@ -1,7 +1,7 @@
-//! One shape of one watch: its store, its subscribers, and the order in which they learn of things.
+//! One shape of one watch: its store, its subscribers, and the order of their notifications.
 //!
-//! Promises: a change is in the store before any subscriber hears of it, and all subscribers hear of all changes
-//! in the same order, whether a watch or a write brought them. A subscriber that panics is reported and skipped.
+//! Promises: a change is in the store before any subscriber is notified, and all subscribers see all changes
+//! in the same order, whether a watch or a write caused them. A subscriber that panics is logged and skipped.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,10 +19,11 @@ use crate::meta::{Keep, Meta, ResourceVersion, Uid};
 use crate::resource::ResourceType;
 use crate::selection::Verdict;
 
-/// An object's bytes do not fit the shape.
+/// The bytes of an object do not fit the shape.
 #[derive(Debug)]
 pub(crate) struct Undecodable {
-    /// Where in the object, which is one line. Not the decoder's own message: it may quote the content.
+    /// The position in the object's one line of JSON. The decoder's own message is not kept: it may quote the
+    /// content.
     pub(crate) column: usize,
 }
 
@@ -32,21 +33,21 @@ impl From<serde_json::Error> for Undecodable {
     }
 }
 
-/// A view whose shape is not known: what the informer and the client talk to.
+/// A view without its shape, as the informer and the client use it.
 pub(crate) trait AnyView: Any + Send + Sync {
     fn needs_body(&self) -> bool;
-    /// Whether a list has ended for this view.
+    /// Returns true if a list has finished for this view.
     fn is_listed(&self) -> bool;
     fn begin_list(&self);
     fn listed(&self, object: &[u8]) -> Result<(), Undecodable>;
     fn listed_undecodable(&self, key: &ObjectKey);
     fn end_list(&self, version: &ResourceVersion) -> Result<(), WentBackwards>;
-    /// The version that the object has.
+    /// Applies a watch event and returns the object's version.
     fn applied(&self, object: &[u8]) -> Result<ResourceVersion, Undecodable>;
     fn deleted(&self, meta: &Meta);
     fn progressed(&self, version: &ResourceVersion);
     fn expire(&self, now: Instant);
-    /// A write was answered with this object.
+    /// Applies the response to a write.
     fn wrote(&self, meta: &Meta, object: &[u8], verdict: Verdict) -> Result<(), Undecodable>;
     fn wrote_gone(&self, uid: Uid, key: &ObjectKey, now: Instant);
     fn set_state(&self, state: &SyncState);
@@ -54,28 +55,28 @@ pub(crate) trait AnyView: Any + Send + Sync {
     fn size(&self) -> (usize, usize);
 }
 
-/// Replaced as a whole, so that a change is told without a lock.
+/// Replaced as a whole, so that subscribers are notified without a lock.
 type Handlers<S> = Arc<[(u64, Handler<S>)]>;
 
 type Listener = Box<dyn Fn() -> bool + Send + Sync>;
 
-/// What a subscriber runs for each change.
+/// The callback of a subscriber.
 pub(crate) type Handler<S> = Arc<dyn Fn(&Change<S>) + Send + Sync>;
 
 pub(crate) struct View<S> {
     resource: ResourceType,
     keep: Keep,
     store: RwLock<Store<S>>,
-    /// Held from a change to its last handler, so that changes are heard in the order they were made. Readers do
-    /// not take it: a handler may read.
+    /// Held from a change until its last handler has run, so that notifications keep the order of changes.
+    /// Readers do not take it, so a handler may read.
     order: Mutex<()>,
     handlers: RwLock<Handlers<S>>,
     next_handler: AtomicU64,
     state: watch::Sender<SyncState>,
-    /// Told after each change of state; those that answer no are forgotten.
+    /// Called after each change of state; listeners that return false are removed.
     listeners: Mutex<Vec<Listener>>,
     listed: AtomicBool,
-    /// Runs when the last reader has gone.
+    /// Called when the last reader is dropped.
     release: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -118,12 +119,12 @@ impl<S: Shape> View<S> {
         self.state.subscribe()
     }
 
-    /// Calls `listener` after each change of state, until it answers no.
+    /// Calls `listener` after each change of state, until it returns false.
     pub(crate) fn on_state(&self, listener: impl Fn() -> bool + Send + Sync + 'static) {
         self.listeners.lock().push(Box::new(listener));
     }
 
-    /// Adds a handler, after telling it of everything that is there.
+    /// Adds a handler, after calling it for every cached object.
     pub(crate) fn subscribe(&self, handler: Handler<S>) -> u64 {
         let id = self.next_handler.fetch_add(1, Ordering::Relaxed);
         let _order = self.order.lock();
@@ -136,7 +137,7 @@ impl<S: Shape> View<S> {
         id
     }
 
-    /// Removes a handler. A change that is being told right now may still reach it.
+    /// Removes a handler. A change that is being delivered may still reach it.
     pub(crate) fn unsubscribe(&self, id: u64) {
         let mut handlers = self.handlers.write();
         *handlers = handlers.iter().filter(|(other, _)| *other != id).cloned().collect();
@@ -146,7 +147,7 @@ impl<S: Shape> View<S> {
         Ok(self.keep.scope(|| serde_json::from_slice(object))?)
     }
 
-    /// Changes the store, then tells everyone what came of it.
+    /// Changes the store, then notifies all subscribers.
     fn change(&self, change: impl FnOnce(&mut Store<S>) -> Vec<Change<S>>) {
         let _order = self.order.lock();
         let changes = change(&mut self.store.write());
@@ -168,7 +169,7 @@ impl<S: Shape> View<S> {
     fn call(&self, handler: &Handler<S>, change: &Change<S>) {
         if catch_unwind(AssertUnwindSafe(|| handler(change))).is_err() {
             let key = change.object().map(|object| object.meta().key.to_string()).unwrap_or_default();
-            tracing::error!(kind = %self.resource, object = key, "a subscriber panicked on a change; it goes on with the next");
+            tracing::error!(kind = %self.resource, object = key, "subscriber panicked on a change; continuing with the next change");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One watch and the views that it feeds.
+//! One watch and its views.
 
 use std::any::{Any, TypeId};
 use std::sync::{Arc, Weak};
@@ -15,7 +15,7 @@ use crate::intern::Str;
 use crate::meta::Keep;
 use crate::resource::ResourceType;
 
-/// The identity of a watch: readers with equal ones share it.
+/// The identity of a watch: readers with equal keys share it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct WatchKey {
     pub(super) resource: ResourceType,
@@ -24,7 +24,7 @@ pub(super) struct WatchKey {
     pub(super) fields: FieldSelector,
 }
 
-/// One watch and the views that it feeds.
+/// One watch and its views.
 pub(super) struct Watch {
     key: WatchKey,
     slots: Mutex<Vec<Slot>>,
@@ -60,7 +60,7 @@ impl Watch {
         &self.stats
     }
 
-    /// The view of this shape that keeps this much, and true if it had to be made.
+    /// Returns the view of this shape that keeps these fields, and true if it was created.
     pub(super) fn view<S: Shape>(&self, keep: &Keep, make: impl FnOnce() -> View<S>) -> (Arc<View<S>>, bool) {
         let shape = TypeId::of::<S>();
         let mut slots = self.slots.lock();
@@ -85,7 +85,7 @@ impl Watch {
         (view, true)
     }
 
-    /// Drops views that have lost their last reader; returns true if none is left.
+    /// Drops views without readers; returns true if none is left.
     pub(super) fn drop_unread(&self) -> bool {
         let mut slots = self.slots.lock();
         slots.retain(|slot| slot.view.strong_count() > 0);
@@ -100,24 +100,24 @@ impl Watch {
         }
     }
 
-    /// The views that want this watch's news now. Held weakly: whoever reads must not keep a watch going.
+    /// The views of this watch. They are held weakly: reading them must not keep a watch running.
     pub(super) fn views(&self) -> Vec<Weak<dyn AnyView>> {
         self.slots.lock().iter().map(|slot| Weak::clone(&slot.view)).collect()
     }
 
-    /// Changes when a view is added.
+    /// A channel that changes when a view is added.
     pub(super) fn added(&self) -> watch::Receiver<u64> {
         self.added.subscribe()
     }
 
-    /// Ends the task of the watch.
+    /// Stops the task of the watch.
     pub(super) fn end(&self) {
         if let Some(task) = self.task.lock().take() {
             task.abort();
         }
     }
 
-    /// The watch as it is now.
+    /// Reports the present state of the watch.
     pub(super) fn report(&self) -> WatchReport {
         let views: Vec<Arc<dyn AnyView>> = self.views().iter().filter_map(Weak::upgrade).collect();
         let sizes = views.iter().map(|view| view.size());

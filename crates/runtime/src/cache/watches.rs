@@ -1,6 +1,7 @@
-//! All watches of a cache, found by what makes two readers share one, and by the objects that they may have.
+//! All watches of a cache, found by their key, and by the objects that they may contain.
 //!
-//! A watch of one name has nothing to do with writes of another: what a write costs does not depend on how many names are followed.
+//! A write looks only at the watches that may contain its object, so its cost does not depend on how many
+//! objects are watched by name.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,9 +19,9 @@ pub(super) struct Watches {
 /// The watches of one kind.
 #[derive(Default)]
 struct OfKind {
-    /// By the only name that they may have.
+    /// Watches with a field selector for one name, by that name.
     named: HashMap<String, Vec<Arc<Watch>>>,
-    /// Those that may have any.
+    /// Watches without a field selector for a name.
     wide: Vec<Arc<Watch>>,
 }
 
@@ -29,11 +30,15 @@ impl Watches {
         self.by_key.get(key)
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
     pub(super) fn values(&self) -> impl Iterator<Item = &Arc<Watch>> {
         self.by_key.values()
     }
 
-    /// The watch of this key; a new one if there is none.
+    /// Returns the watch with this key; creates it if there is none.
     pub(super) fn enter(&mut self, key: &WatchKey) -> Arc<Watch> {
         if let Some(watch) = self.by_key.get(key) {
             return Arc::clone(watch);
@@ -70,12 +75,12 @@ impl Watches {
         }
     }
 
-    /// Whether anything of this kind is watched.
+    /// Returns true if anything of this kind is watched.
     pub(super) fn hold(&self, resource: &ResourceType) -> bool {
         self.by_kind.contains_key(resource)
     }
 
-    /// The watches that this object may be in.
+    /// Returns the watches that may contain this object.
     pub(super) fn concerned(&self, resource: &ResourceType, object: &ObjectKey) -> Vec<Arc<Watch>> {
         let Some(of_kind) = self.by_kind.get(resource) else { return Vec::new() };
         let named = of_kind.named.get(object.name()).into_iter().flatten();
@@ -101,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_concerns_the_watches_of_its_name_and_those_of_any_in_its_namespace() {
+    fn a_write_reaches_the_watches_of_its_name_and_the_unrestricted_ones_of_its_namespace() {
         let secrets = ResourceType::of::<Secret>;
         let all = key(secrets(), None, "");
         let here = key(secrets(), Some("a"), "type!=Opaque");

@@ -1,7 +1,7 @@
-//! The bytes of a watch: lines, and the event in each; and those of a list: the objects in it.
+//! Parsers for the bytes of a watch (lines, with an event in each) and of a list (its objects).
 //!
-//! Promises: an object's bytes are not copied and not scanned before its shape decodes them.
-//! Does not: decode objects.
+//! Promises: an object's bytes are neither copied nor scanned before its shape decodes them. Does not: decode
+//! objects.
 
 use std::io::BufRead;
 
@@ -12,17 +12,17 @@ use serde_json::value::RawValue;
 
 use crate::meta::ResourceVersion;
 
-/// No object is this long: etcd's limit is about two megabytes.
+/// No object is longer than this: etcd's limit is about two megabytes.
 const LONGEST_LINE: usize = 64 << 20;
 
-/// Cuts a stream of byte chunks into lines. A line within one chunk is a slice of it; only one that spans chunks is
-/// put together.
+/// Splits a stream of byte chunks into lines. A line within one chunk is a slice of it; only a line that
+/// spans chunks is copied.
 #[derive(Default)]
 pub(crate) struct Lines {
     partial: BytesMut,
 }
 
-/// What came is no watch stream.
+/// The bytes are not a watch stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
@@ -58,19 +58,19 @@ fn line_of<E>(bytes: &[u8], line: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Re
     if bytes.is_empty() { Ok(()) } else { line(bytes) }
 }
 
-/// Up to and with the first newline.
+/// Returns the length up to and including the first newline.
 fn length_of_line(bytes: &[u8]) -> Option<usize> {
-    // The standard library searches for a byte word by word here; `position` would go byte by byte.
+    // The standard library searches for a byte word by word here; `position` would search byte by byte.
     let length = (&mut &*bytes).skip_until(b'\n').ok()?;
     (length > 0 && bytes[length - 1] == b'\n').then_some(length)
 }
 
-/// One event, its object still as bytes.
+/// One event; its object is not decoded.
 #[derive(Debug)]
 pub(crate) enum Event<'a> {
     Applied(&'a [u8]),
     Deleted(&'a [u8]),
-    /// Everything up to this version has been sent; `initial_end`: that was the initial list.
+    /// Everything up to this version has been sent; `initial_end`: this ends the initial list.
     Bookmark {
         version: ResourceVersion,
         initial_end: bool,
@@ -80,8 +80,8 @@ pub(crate) enum Event<'a> {
 
 impl<'a> Event<'a> {
     pub(crate) fn parse(line: &'a [u8]) -> Result<Self, Malformed> {
-        // How every API server writes it. The trailing brace closes the event; if it did not, the shape's decoder
-        // would say so.
+        // This is the form in which every API server writes an event. The last brace closes the event; if it
+        // does not, the decoder of the shape fails.
         for (prefix, event) in [
             (&br#"{"type":"MODIFIED","object":"#[..], Event::Applied as fn(&'a [u8]) -> Event<'a>),
             (br#"{"type":"ADDED","object":"#, Event::Applied),
@@ -143,45 +143,46 @@ struct BookmarkAnnotations<'a> {
     initial_events_end: Option<&'a str>,
 }
 
-/// What a list says of itself.
+/// The metadata of a list.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 pub(crate) struct ListMeta {
     #[serde(rename = "resourceVersion", default)]
     pub(crate) resource_version: ResourceVersion,
-    /// Where the next page begins, if there is one.
+    /// The token of the next page, if there is one.
     #[serde(rename = "continue", default)]
     pub(crate) continue_token: String,
 }
 
-/// Cuts a list into its objects while it comes. Its own fields may stand before or after them: a server sorts those of custom resources.
+/// Splits a list into its objects while it is received. The other fields of the list may stand before or
+/// after the objects: a server sorts the fields of custom resources.
 #[derive(Default)]
 pub(crate) struct Items {
-    /// What has come and is not done with: part of a value.
+    /// Received bytes of a value that is not complete yet.
     partial: Vec<u8>,
     value: Value,
-    place: Place,
+    position: ListPosition,
     metadata: Option<ListMeta>,
 }
 
-/// Where in a list the next byte is.
+/// The position of the next byte in the list.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Place {
-    /// Before everything.
+enum ListPosition {
+    /// Before the list.
     #[default]
     Before,
-    /// A name may come.
+    /// Before a field name.
     Name,
-    /// A name has come.
+    /// After a field name.
     Colon(Field),
-    /// What belongs to a name comes.
+    /// Before the value of a field.
     Field(Field),
-    /// Another field may come.
+    /// After the value of a field.
     AfterField,
-    /// An object may come.
+    /// Before an object.
     Item,
-    /// Another object may come.
+    /// After an object.
     AfterItem,
-    /// After everything.
+    /// After the list.
     After,
 }
 
@@ -204,22 +205,24 @@ impl Items {
                 at += 1;
                 continue;
             }
-            let next = match (self.place, byte) {
-                (Place::Before, b'{') | (Place::AfterField, b',') => Place::Name,
-                (Place::Name | Place::AfterField, b'}') => Place::After,
-                (Place::Colon(field), b':') => Place::Field(field),
-                (Place::Field(Field::Items), b'[') | (Place::AfterItem, b',') => Place::Item,
-                (Place::Item | Place::AfterItem, b']') => Place::AfterField,
-                (Place::Name | Place::Field(_) | Place::Item, _) => {
+            let next = match (self.position, byte) {
+                (ListPosition::Before, b'{') | (ListPosition::AfterField, b',') => ListPosition::Name,
+                (ListPosition::Name | ListPosition::AfterField, b'}') => ListPosition::After,
+                (ListPosition::Colon(field), b':') => ListPosition::Field(field),
+                (ListPosition::Field(Field::Items), b'[') | (ListPosition::AfterItem, b',') => {
+                    ListPosition::Item
+                }
+                (ListPosition::Item | ListPosition::AfterItem, b']') => ListPosition::AfterField,
+                (ListPosition::Name | ListPosition::Field(_) | ListPosition::Item, _) => {
                     let Some(length) = self.value.length(&bytes[at..])? else { break };
                     let value = &bytes[at..at + length];
                     at += length;
-                    self.place = self.take(value, &mut item)?;
+                    self.position = self.take(value, &mut item)?;
                     continue;
                 }
                 _ => return Err(Malformed),
             };
-            (self.place, at) = (next, at + 1);
+            (self.position, at) = (next, at + 1);
         }
         bytes.drain(..at);
         if bytes.len() > LONGEST_LINE {
@@ -229,35 +232,35 @@ impl Items {
         Ok(())
     }
 
-    /// Takes a whole value; what comes after it.
-    fn take(&mut self, value: &[u8], item: &mut impl FnMut(&[u8])) -> Result<Place, Malformed> {
-        Ok(match self.place {
-            Place::Name => Place::Colon(match value {
+    /// Consumes a complete value and returns the next position.
+    fn take(&mut self, value: &[u8], item: &mut impl FnMut(&[u8])) -> Result<ListPosition, Malformed> {
+        Ok(match self.position {
+            ListPosition::Name => ListPosition::Colon(match value {
                 br#""items""# => Field::Items,
                 br#""metadata""# => Field::Metadata,
                 _ => Field::Other,
             }),
-            Place::Item => {
+            ListPosition::Item => {
                 item(value);
-                Place::AfterItem
+                ListPosition::AfterItem
             }
-            Place::Field(Field::Metadata) => {
+            ListPosition::Field(Field::Metadata) => {
                 self.metadata = Some(serde_json::from_slice(value).map_err(|_| Malformed)?);
-                Place::AfterField
+                ListPosition::AfterField
             }
             // An empty list may be written as `null`.
-            Place::Field(Field::Items) if value != b"null" => return Err(Malformed),
-            _ => Place::AfterField,
+            ListPosition::Field(Field::Items) if value != b"null" => return Err(Malformed),
+            _ => ListPosition::AfterField,
         })
     }
 
-    /// What the list says of itself, if it came to its end.
+    /// Returns the metadata of the list, if the list is complete.
     pub(crate) fn end(self) -> Result<ListMeta, Malformed> {
-        if self.place == Place::After { self.metadata.ok_or(Malformed) } else { Err(Malformed) }
+        if self.position == ListPosition::After { self.metadata.ok_or(Malformed) } else { Err(Malformed) }
     }
 }
 
-/// How far a value of JSON was looked at: only for its end, whoever decodes it sees whether it is right.
+/// A scanner for the end of a JSON value. It does not check the syntax: the decoder does.
 #[derive(Default)]
 struct Value {
     seen: usize,
@@ -271,7 +274,8 @@ impl Value {
         self.seen > 0
     }
 
-    /// The length of the value that `bytes` begin with, once all of it is there. Goes on where it was, with the same bytes and more.
+    /// Returns the length of the value at the start of `bytes`, once it is complete. Continues where the last
+    /// call stopped, with the same bytes and more.
     fn length(&mut self, bytes: &[u8]) -> Result<Option<usize>, Malformed> {
         while let Some(byte) = bytes.get(self.seen) {
             let end = match byte {
@@ -292,7 +296,7 @@ impl Value {
                     self.depth += 1;
                     None
                 }
-                // A number or a word has no end of its own.
+                // A number or a literal has no delimiter of its own.
                 b'}' | b']' | b',' if self.depth == 0 => Some(self.seen),
                 b'}' | b']' => {
                     self.depth -= 1;
@@ -316,7 +320,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A stream in pieces.
+    /// Splits a stream into pieces.
     fn pieces(stream: &[u8], cuts: Vec<usize>) -> Vec<&[u8]> {
         let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(stream.len())).collect();
         cuts.sort_unstable();
@@ -344,7 +348,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_are_the_same_however_the_stream_is_cut(
+        fn lines_do_not_depend_on_the_chunks_of_the_stream(
             text in prop::collection::vec("[a-z]{1,9}", 0..8),
             cuts in prop::collection::vec(0_usize..80, 0..8),
         ) {
@@ -356,12 +360,12 @@ mod tests {
     }
 
     #[test]
-    fn blank_lines_and_carriage_returns_are_no_events() {
+    fn blank_lines_and_carriage_returns_are_not_events() {
         assert_eq!(lines_of(&[b"a\r\n\n\r\nb\n"]), [b"a", b"b"]);
     }
 
     #[test]
-    fn an_object_is_the_same_slice_however_the_event_is_written() {
+    fn an_object_is_a_slice_of_its_event_however_the_event_is_written() {
         for line in [
             r#"{"type":"ADDED","object":{"a":{}}}"#,
             r#"{ "type" : "MODIFIED", "object" : {"a":{}} }"#,
@@ -395,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_refused() {
+    fn a_line_that_is_not_an_event_is_refused() {
         for line in [&b"<html>"[..], b"{}", br#"{"type":"NEW","object":{}}"#] {
             assert_eq!(Event::parse(line).unwrap_err(), Malformed);
         }
@@ -411,7 +415,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_objects_of_a_list_are_the_same_however_it_is_cut_and_written(
+        fn the_objects_of_a_list_do_not_depend_on_its_chunks_and_formatting(
             names in prop::collection::vec(r#"[a-z"\\\{\}\[\],: é]{0,9}"#, 0..8),
             cuts in prop::collection::vec(0_usize..900, 0..8),
             pretty in any::<bool>(),
@@ -439,7 +443,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_that_comes_makes_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_never_make_the_list_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = items_of(&[&bytes]);
         }
     }
@@ -457,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_or_not_all_of_it_is_refused() {
+    fn a_malformed_or_incomplete_list_is_refused() {
         for list in [
             "",
             "<html>",

@@ -1,17 +1,17 @@
-//! What the answer to a write says about the object: how it is now, or that it is gone.
+//! The meaning of a write response for the object: its present form, or that it is gone.
 
 use serde::Deserialize;
 
 use crate::meta::Uid;
 
-/// What became of the object.
+/// The state of the object after a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It is as the answer says.
+    /// The object is as the response shows it.
     Stands,
-    /// This incarnation is no more.
+    /// The object with this uid is deleted.
     Gone(Uid),
-    /// The answer does not say.
+    /// The response does not say.
     Unknown,
 }
 
@@ -43,11 +43,12 @@ struct Details {
     uid: Option<Uid>,
 }
 
-/// Reads an answer. `deleting`: it answers a delete.
+/// Interprets a response. `deleting`: it answers a delete.
 ///
-/// Where nothing holds a deletion back, some kinds answer with a status that names the uid, others with the last form
-/// of the object; where something does (a finalizer, a grace period), with the object as it is now. An update that
-/// takes away the last finalizer of an object marked for deletion deletes it, and answers with its last form too.
+/// If nothing delays a deletion, some kinds answer with a status that names the uid, others with the last
+/// form of the object; if something does (a finalizer, a grace period), the response is the present object.
+/// An update that removes the last finalizer of an object marked for deletion deletes it, and is answered
+/// with its last form too.
 pub(crate) fn fate(body: &[u8], deleting: bool) -> Fate {
     let Ok(probe) = serde_json::from_slice::<Probe>(body) else {
         return Fate::Unknown;
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn each_answer_has_its_fate() {
+    fn each_write_response_is_interpreted() {
         let gone = Fate::Gone(UID.parse().unwrap());
         let marked = r#","deletionTimestamp":"2026-01-01T00:00:00Z""#;
         let status = format!(

@@ -1,7 +1,7 @@
-//! The one place where requests leave and answers arrive.
+//! The one place where requests are sent and responses are received.
 //!
-//! Promises: every call ends by its deadline; it is repeated only as [`RetryPolicy`](super::RetryPolicy) allows, and
-//! counted; a failure has its class; a body is never logged, not even one that makes no sense.
+//! Promises: every call ends by its deadline; it is repeated only as [`RetryPolicy`](super::RetryPolicy)
+//! allows, and is counted; a failure has its class; a body is never logged, not even a malformed one.
 
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::retry::{Attempt, Repeat};
 use super::{Client, ClientError, Failure, Operation};
+use crate::fence::{Fenced, SendCheck};
 use crate::jitter;
 
 /// A request that can be sent more than once.
@@ -28,7 +29,7 @@ pub(crate) struct Call {
     pub(crate) repeat: Repeat,
 }
 
-/// A failed attempt, before it is known whether it was the last.
+/// A failed attempt, before the retry decision.
 struct Missed {
     failure: Failure,
     message: String,
@@ -36,7 +37,7 @@ struct Missed {
 }
 
 impl Client {
-    /// Sends, waits, repeats where that is safe; the body of a success.
+    /// Sends a request, waits, repeats it where that is safe, and returns the body of a successful response.
     ///
     /// Cancel safe for reads. A write that is cancelled may or may not have been done.
     pub(crate) async fn call(&self, call: &Call) -> Result<Bytes, ClientError> {
@@ -59,7 +60,7 @@ impl Client {
             match self.options().retry.pause(call.repeat, attempt, jitter::chance()) {
                 Some(pause) => {
                     self.stats().retried();
-                    tracing::debug!(call = %call.operation, failure = %missed.failure, ?pause, "trying again");
+                    tracing::debug!(call = %call.operation, failure = %missed.failure, ?pause, "request failed, retrying");
                     tokio::time::sleep(pause).await;
                 }
                 None => {
@@ -74,7 +75,7 @@ impl Client {
         *request.method_mut() = call.method.clone();
         *request.uri_mut() = call.target.parse().map_err(|_| Missed {
             failure: Failure::Invalid(Vec::new()),
-            message: "the name makes no valid path".to_owned(),
+            message: "the object name is not valid in a path".to_owned(),
             unsent: true,
         })?;
         let headers = request.headers_mut();
@@ -83,8 +84,17 @@ impl Client {
         if let Some(content_type) = call.content_type {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         }
-        let answer = match self.kube().send(request).await {
+        let fenced = self.fence().filter(|_| !call.method.is_safe()).map(SendCheck::new);
+        if let Some(check) = &fenced {
+            check.check().map_err(Missed::fenced)?;
+            request.extensions_mut().insert(check.clone());
+        }
+        let sent = Instant::now();
+        let sending = self.kube().send(request).await;
+        self.stats().observe(&call.method, sent.elapsed());
+        let answer = match sending {
             Ok(answer) => answer,
+            Err(_) if fenced.is_some_and(|check| check.withheld()) => return Err(Missed::fenced(Fenced)),
             Err(error) => {
                 self.stats().answered(&call.method, 0);
                 return Err(Missed::unreachable(&error));
@@ -93,10 +103,10 @@ impl Client {
         let code = answer.status();
         self.stats().answered(&call.method, code.as_u16());
         let retry_after = retry_after(answer.headers());
-        // A body that breaks off was sent by a server that had done the work: not `unsent`.
+        // A body that breaks off was sent by a server that had executed the request, so it is not `unsent`.
         let body = answer.into_body().collect().await.map_err(|error| Missed {
             failure: Failure::Unavailable,
-            message: format!("the answer broke off: {}", root_cause(&error)),
+            message: format!("the response ended early: {}", root_cause(&error)),
             unsent: false,
         })?;
         let body = body.to_bytes();
@@ -114,17 +124,21 @@ impl Client {
 }
 
 impl Missed {
+    fn fenced(error: Fenced) -> Self {
+        Self { failure: Failure::Fenced, message: error.to_string(), unsent: true }
+    }
+
     fn unreachable(error: &kube::Error) -> Self {
         Self { failure: Failure::Unavailable, message: root_cause(error), unsent: was_refused(error) }
     }
 }
 
-/// The innermost error, which says what happened; the layers around it say only where.
+/// Returns the innermost error, which has the cause; the layers around it only add context.
 pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     causes(error).last().map(ToString::to_string).unwrap_or_default()
 }
 
-/// Whether the connection never came about: then nothing was sent.
+/// Returns true if the connection was never established: then nothing was sent.
 fn was_refused(error: &(dyn std::error::Error + 'static)) -> bool {
     use std::io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
 
@@ -139,7 +153,7 @@ fn causes<'a>(
     std::iter::successors(Some(error), |error| error.source())
 }
 
-/// The header's seconds; its other form, a date, no API server uses.
+/// Returns the seconds of the header; no API server uses its other form, a date.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }
@@ -150,7 +164,7 @@ mod tests {
     use std::io;
 
     #[test]
-    fn only_a_connection_that_never_came_about_counts_as_unsent() {
+    fn only_a_connection_that_was_never_established_counts_as_unsent() {
         let refused = kube::Error::Service(Box::new(io::Error::from(io::ErrorKind::ConnectionRefused)));
         assert!(Missed::unreachable(&refused).unsent);
         let reset = kube::Error::Service(Box::new(io::Error::from(io::ErrorKind::ConnectionReset)));

@@ -1,4 +1,4 @@
-//! Why a call failed: a class for the program, a sentence for the user.
+//! Errors of calls: a class for programs, a message for users.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use kube::core::Status;
 use crate::key::ObjectKey;
 use crate::resource::ResourceType;
 
-/// A call to the API server that failed.
+/// A failed call to the API server.
 ///
-/// [`failure`](Self::failure) is the class, for deciding; `Display` says what was tried on which object, and what
-/// the server said about it. Neither ever holds a body.
+/// [`failure`](Self::failure) is the class, for decisions; `Display` names the operation, the object and the
+/// server's message. Neither ever contains a body.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {}: {}{}", .0.operation, .0.failure, Said(&.0.message))]
 pub struct ClientError(Box<Parts>);
 
-/// Boxed: every call's result has room for it.
+/// Boxed, so that the `Result` of every call stays small.
 #[derive(Debug)]
 struct Parts {
     operation: Operation,
@@ -24,14 +24,14 @@ struct Parts {
     message: String,
 }
 
-/// What was tried.
+/// The operation that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
-    /// `get`, `apply`, `delete` and so on.
+    /// The verb: `get`, `apply`, `delete` and so on.
     pub verb: &'static str,
-    /// On which kind.
+    /// The kind.
     pub resource: ResourceType,
-    /// On which object; `None` for a list.
+    /// The object; `None` for a list.
     pub key: Option<ObjectKey>,
 }
 
@@ -42,62 +42,68 @@ impl fmt::Display for Operation {
     }
 }
 
-/// The classes of failure.
+/// The classes of failed calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Failure {
-    /// There is no such object (or no such kind).
+    /// The object (or the kind) does not exist.
     NotFound,
-    /// A create met an object of that name.
+    /// A create found an existing object of that name.
     AlreadyExists,
-    /// A precondition did not hold: the uid or resource version is another. Read again, then decide again.
+    /// A precondition failed: the uid or resource version is different. Read the object again before the next
+    /// decision.
     Conflict,
-    /// An apply without force met fields that others manage.
+    /// An apply without force met fields that other managers own.
     FieldConflict(Vec<FieldConflict>),
-    /// Our account may not do this.
+    /// RBAC does not allow the operation.
     Forbidden,
-    /// The server does not know who we are.
+    /// The namespace is being deleted: nothing can be created in it any more.
+    Terminating,
+    /// The server does not accept our credentials.
     Unauthorized,
-    /// The server found the object wrong; trying again does not help.
+    /// The server rejected the object as invalid; repeating the call does not help.
     Invalid(Vec<FieldCause>),
-    /// The server asks to come later. For an eviction: a disruption budget holds it back.
+    /// The server asks to retry later. For an eviction: a disruption budget does not allow it now.
     Throttled {
-        /// How much later, where it said so.
+        /// The delay that the server asks for, if it names one.
         retry_after: Option<Duration>,
     },
-    /// No answer within the deadline. Whether a write was done is not known.
+    /// There was no response within the deadline. It is not known whether a write was done.
     Timeout,
-    /// What was asked for existed once, and is no longer kept: a list's continuation, a version.
+    /// A list continuation or resource version has expired.
     Gone,
     /// The server cannot be reached, or cannot answer now.
     Unavailable,
-    /// The server failed at it: status 500. Some requests that are wrong are answered so, but most would work later.
+    /// The server failed with status 500. Some invalid requests are answered like this, but most would
+    /// succeed later.
     Internal,
-    /// The answer is not what it should be.
+    /// The lease deadline has passed: nothing was sent. See [`Fence`](crate::leader::Fence).
+    Fenced,
+    /// The response is malformed.
     Garbled,
-    /// Anything else; 0 where there was no HTTP status.
+    /// Any other status code; 0 if there was no HTTP status.
     Other(u16),
 }
 
-/// A field that another manager holds.
+/// A field that another manager owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldConflict {
-    /// Where, `.spec.replicas` say.
+    /// The path of the field, for example `.spec.replicas`.
     pub field: String,
-    /// Who, as the server says it: `conflict with "kubectl"` say.
+    /// The server's message, for example `conflict with "kubectl"`.
     pub message: String,
 }
 
-/// A field that is wrong.
+/// An invalid field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldCause {
-    /// Where, `spec.replicas` say.
+    /// The path of the field, for example `spec.replicas`.
     pub field: String,
-    /// The server's code for what is wrong, `FieldValueInvalid` say.
+    /// The server's reason, for example `FieldValueInvalid`.
     pub reason: String,
 }
 
-/// The server's words, after a dash, if there are any.
+/// Displays the server's message after a dash, unless it is empty.
 struct Said<'a>(&'a str);
 
 impl fmt::Display for Said<'_> {
@@ -111,12 +117,13 @@ impl fmt::Display for Failure {
         match self {
             Self::NotFound => f.write_str("not found"),
             Self::AlreadyExists => f.write_str("already exists"),
-            Self::Conflict => f.write_str("it has changed meanwhile"),
+            Self::Conflict => f.write_str("the object has changed meanwhile"),
             Self::FieldConflict(conflicts) => {
                 let fields: Vec<&str> = conflicts.iter().map(|conflict| &*conflict.field).collect();
-                write!(f, "others manage {}", fields.join(", "))
+                write!(f, "other field managers own {}", fields.join(", "))
             }
             Self::Forbidden => f.write_str("forbidden"),
+            Self::Terminating => f.write_str("the namespace is being deleted"),
             Self::Unauthorized => f.write_str("not authenticated"),
             Self::Invalid(causes) if causes.is_empty() => f.write_str("invalid"),
             Self::Invalid(causes) => {
@@ -125,11 +132,12 @@ impl fmt::Display for Failure {
             }
             Self::Throttled { retry_after: Some(wait) } => write!(f, "asked to wait {} s", wait.as_secs()),
             Self::Throttled { retry_after: None } => f.write_str("asked to wait"),
-            Self::Timeout => f.write_str("no answer in time"),
-            Self::Gone => f.write_str("no longer kept"),
-            Self::Unavailable => f.write_str("the API server cannot answer"),
-            Self::Internal => f.write_str("the API server failed at it"),
-            Self::Garbled => f.write_str("the answer makes no sense"),
+            Self::Timeout => f.write_str("no response in time"),
+            Self::Gone => f.write_str("expired on the server"),
+            Self::Unavailable => f.write_str("the API server is unavailable"),
+            Self::Internal => f.write_str("internal error of the API server"),
+            Self::Fenced => f.write_str("not the leader"),
+            Self::Garbled => f.write_str("the response is malformed"),
             Self::Other(0) => f.write_str("failed"),
             Self::Other(code) => write!(f, "failed with status {code}"),
         }
@@ -141,42 +149,42 @@ impl ClientError {
         Self(Box::new(Parts { operation, failure, message: message.into() }))
     }
 
-    /// The class.
+    /// The class of the failure.
     pub fn failure(&self) -> &Failure {
         &self.0.failure
     }
 
-    /// What was tried.
+    /// The operation that failed.
     pub fn operation(&self) -> &Operation {
         &self.0.operation
     }
 
-    /// What the server said; may be empty.
+    /// The server's message; may be empty.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// There is no such object.
+    /// Returns true if the object does not exist.
     pub fn is_not_found(&self) -> bool {
         self.0.failure == Failure::NotFound
     }
 
-    /// A create met an object of that name.
+    /// Returns true if a create found an existing object of that name.
     pub fn is_already_exists(&self) -> bool {
         self.0.failure == Failure::AlreadyExists
     }
 
-    /// A precondition did not hold, or (without force) others manage a field.
+    /// Returns true if a precondition failed, or (without force) other managers own a field.
     pub fn is_conflict(&self) -> bool {
         matches!(self.0.failure, Failure::Conflict | Failure::FieldConflict(_))
     }
 
-    /// Our account may not do this.
+    /// Returns true if RBAC does not allow the operation.
     pub fn is_forbidden(&self) -> bool {
         self.0.failure == Failure::Forbidden
     }
 
-    /// Trying the same again later may work, without anyone changing anything.
+    /// Returns true if the same call may succeed later without any change.
     pub fn is_transient(&self) -> bool {
         matches!(
             self.0.failure,
@@ -185,11 +193,12 @@ impl ClientError {
                 | Failure::Unavailable
                 | Failure::Internal
                 | Failure::Gone
+                | Failure::Fenced
                 | Failure::Garbled
         )
     }
 
-    /// How long the server asks to wait, where it does.
+    /// Returns the delay that the server asks for, if it names one.
     pub fn retry_after(&self) -> Option<Duration> {
         match self.0.failure {
             Failure::Throttled { retry_after } => retry_after,
@@ -199,9 +208,9 @@ impl ClientError {
 }
 
 impl Failure {
-    /// The class of an answer that is no success.
+    /// Returns the class of an error response.
     ///
-    /// By status code and reason, never by text. `retry_after` is the header's value.
+    /// Decides by status code and reason, never by text. `retry_after` is the value of the header.
     pub(crate) fn classify(code: u16, status: Option<&Status>, retry_after: Option<Duration>) -> Self {
         let reason = status.map_or("", |status| &*status.reason);
         let details = status.and_then(|status| status.details.as_ref());
@@ -210,6 +219,7 @@ impl Failure {
         let retry_after = retry_after.or((asked > 0).then(|| Duration::from_secs(asked.into())));
         match code {
             401 => Self::Unauthorized,
+            403 if causes.iter().any(|cause| cause.reason == "NamespaceTerminating") => Self::Terminating,
             403 => Self::Forbidden,
             404 => Self::NotFound,
             409 if reason == "AlreadyExists" => Self::AlreadyExists,
@@ -231,7 +241,7 @@ impl Failure {
             429 => Self::Throttled { retry_after },
             503 if retry_after.is_some() => Self::Throttled { retry_after },
             408 | 504 => Self::Timeout,
-            // A server timeout of another kind: the API machinery writes 500 with this reason.
+            // Another form of a server timeout: the API machinery writes 500 with this reason.
             500 if reason == "ServerTimeout" || reason == "Timeout" => Self::Timeout,
             500 => Self::Internal,
             501..=599 => Self::Unavailable,
@@ -259,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn every_code_has_its_class() {
+    fn every_status_code_has_its_class() {
         for (code, failure) in [
             (400, Failure::Invalid(vec![])),
             (401, Failure::Unauthorized),
@@ -278,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_conflict_is_told_from_a_failed_precondition_without_reading_text() {
+    fn a_field_conflict_and_a_failed_precondition_are_distinguished_without_reading_text() {
         let fields = status(
             r#"{"code":409,"reason":"Conflict","message":"Apply failed with 1 conflict",
                 "details":{"causes":[{"reason":"FieldManagerConflict","message":"conflict with \"kubectl\"","field":".data.k"}]}}"#,
@@ -292,6 +302,17 @@ mod tests {
     }
 
     #[test]
+    fn users_n19_a_namespace_that_is_being_deleted_is_not_a_missing_right() {
+        let terminating = status(
+            r#"{"code":403,"reason":"Forbidden","details":{"causes":[
+                {"reason":"NamespaceTerminating","message":"namespace shop is being terminated","field":"metadata.namespace"}]}}"#,
+        );
+        assert_eq!(Failure::classify(403, Some(&terminating), None), Failure::Terminating);
+        let right = status(r#"{"code":403,"reason":"Forbidden","message":"is being terminated"}"#);
+        assert_eq!(Failure::classify(403, Some(&right), None), Failure::Forbidden);
+    }
+
+    #[test]
     fn retry_after_comes_from_the_header_or_the_status() {
         let in_body = status(r#"{"code":429,"reason":"TooManyRequests","details":{"retryAfterSeconds":3}}"#);
         let seconds = |n| Failure::Throttled { retry_after: Some(Duration::from_secs(n)) };
@@ -301,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_what_was_tried_on_what_and_why_not() {
+    fn a_client_error_names_the_operation_the_object_and_the_reason() {
         assert_eq!(
             error(Failure::NotFound, "namespaces \"shop\" not found"),
             "cannot apply ConfigMap shop/web: not found: namespaces \"shop\" not found"

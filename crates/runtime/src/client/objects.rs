@@ -1,4 +1,4 @@
-//! The objects of one kind, live.
+//! Live operations on the objects of one kind.
 
 use std::marker::PhantomData;
 
@@ -24,7 +24,8 @@ const APPLY: &str = "application/apply-patch+yaml";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
 
-/// The objects of one kind, decoded as `T`. Every method is one call to the API server (a list: one a page).
+/// The objects of one kind, decoded as `T`. Every method is one call to the API server (a list: one per
+/// page).
 pub struct Objects<T> {
     client: Client,
     resource: ResourceType,
@@ -36,13 +37,13 @@ impl<T: DeserializeOwned> Objects<T> {
         Self { client, resource, decoded: PhantomData }
     }
 
-    /// The object, live; [`NotFound`](Failure::NotFound) if there is none.
+    /// Reads the object from the server; fails with [`NotFound`](Failure::NotFound) if it does not exist.
     pub async fn get(&self, key: &ObjectKey) -> Result<T, ClientError> {
         let call = self.call("get", Method::GET, key, "", Repeat::Harmless);
         decode(&call, &self.client.call(&call).await?)
     }
 
-    /// The object, live, if there is one.
+    /// Reads the object from the server; `None` if it does not exist.
     pub async fn find(&self, key: &ObjectKey) -> Result<Option<T>, ClientError> {
         match self.get(key).await {
             Ok(object) => Ok(Some(object)),
@@ -51,7 +52,8 @@ impl<T: DeserializeOwned> Objects<T> {
         }
     }
 
-    /// All objects of a selection, live and consistent, page by page; each page has its own deadline.
+    /// Lists all objects of a selection from the server, consistently, page by page; each page has its own
+    /// deadline.
     pub async fn list(&self, selection: &Selection) -> Result<Vec<T>, ClientError> {
         #[derive(Deserialize)]
         #[serde(bound = "T: DeserializeOwned")]
@@ -101,16 +103,16 @@ impl<T: DeserializeOwned> Objects<T> {
         Ok(found)
     }
 
-    /// Creates an object; [`AlreadyExists`](Failure::AlreadyExists) if there is one of that name. Planned objects are
-    /// better applied: an apply with `metadata.resourceVersion: "1"` creates only.
+    /// Creates an object; fails with [`AlreadyExists`](Failure::AlreadyExists) if one of that name exists.
+    /// For planned objects prefer an apply: with `metadata.resourceVersion: "1"` it only creates.
     pub async fn create(&self, key: &ObjectKey, object: &impl Serialize) -> Result<T, ClientError> {
         let mut call = self.call("create", Method::POST, key, "", Repeat::Harmful);
         call.target = self.resource.path(key.namespace());
         self.write(with_body(call, JSON, object)?, false).await
     }
 
-    /// Server-side apply: creates the object, or takes what it declares into it. Whether that created or changed
-    /// anything, the answer is the object as it is now.
+    /// Server-side apply: creates the object, or merges the declared fields into it. Returns the present
+    /// object, whether or not anything changed.
     pub async fn apply(
         &self,
         key: &ObjectKey,
@@ -130,7 +132,7 @@ impl<T: DeserializeOwned> Objects<T> {
         self.apply_to("/status", key, object, apply).await
     }
 
-    /// Changes parts of an object.
+    /// Patches an object.
     pub async fn patch(&self, key: &ObjectKey, patch: &Patch, manager: &str) -> Result<T, ClientError> {
         let (content_type, body) = match patch {
             Patch::Merge(body) => (MERGE_PATCH, body),
@@ -144,7 +146,7 @@ impl<T: DeserializeOwned> Objects<T> {
 
     /// Deletes an object, or marks it for deletion.
     pub async fn delete(&self, key: &ObjectKey, delete: &Delete) -> Result<Deletion, ClientError> {
-        // Repeated, a delete by name might meet the next incarnation.
+        // A repeated delete by name might delete a recreated object.
         let repeat = if delete.uid.is_some() { Repeat::Harmless } else { Repeat::Harmful };
         let call = with_body(self.call("delete", Method::DELETE, key, "", repeat), JSON, &delete.body())?;
         let answer = self.client.call(&call).await?;
@@ -152,10 +154,11 @@ impl<T: DeserializeOwned> Objects<T> {
         Ok(if fate == Fate::Stands { Deletion::Pending } else { Deletion::Done })
     }
 
-    /// Sets the number of replicas through the scale subresource; the answer is the number the server took.
+    /// Sets the number of replicas through the scale subresource; returns the number that the server
+    /// accepted.
     ///
-    /// Its answer is not the object. If a cache holds the kind, the object is read once more, so that the cache has
-    /// what this call did before it returns.
+    /// The response is not the object itself. If the kind is cached, the object is read once more, so that
+    /// the cache contains the change before this call returns.
     pub async fn scale(&self, key: &ObjectKey, replicas: i32) -> Result<i32, ClientError> {
         #[derive(Deserialize)]
         struct Scale {
@@ -190,7 +193,7 @@ impl<T: DeserializeOwned> Objects<T> {
         self.write(with_body(call, APPLY, object)?, apply.dry_run).await
     }
 
-    /// Sends a write, and tells the caches what came of it before anyone else.
+    /// Sends a write, and updates the caches before it returns.
     async fn write(&self, call: Call, dry_run: bool) -> Result<T, ClientError> {
         let answer = self.client.call(&call).await?;
         if let (false, Some(key)) = (dry_run, &call.operation.key) {
@@ -230,14 +233,14 @@ fn with_body(mut call: Call, content_type: &'static str, body: &impl Serialize) 
 
 fn decode<A: DeserializeOwned>(call: &Call, body: &[u8]) -> Result<A, ClientError> {
     serde_json::from_slice(body).map_err(|error| {
-        // Where, but not what: serde's message may quote the content.
+        // The position only: serde's message may quote the content.
         let place = format!("unexpected at line {} column {}", error.line(), error.column());
         ClientError::new(call.operation.clone(), Failure::Garbled, place)
     })
 }
 
 impl Client {
-    /// Puts the answer to a write into the caches of its kind.
+    /// Puts the response to a write into the caches of its kind.
     pub(super) fn tell_caches(
         &self,
         resource: &ResourceType,
@@ -256,8 +259,8 @@ impl Client {
         fate
     }
 
-    /// Reads an object for the caches' sake, after a write whose answer did not hold it. If that fails, the watch
-    /// brings what it can. `uid` is the incarnation that the write was about, where that is known.
+    /// Reads an object to update the caches, after a write whose response did not contain it. If the read
+    /// fails, the watch delivers the change. `uid` is the object's uid, if it is known.
     pub(super) async fn refresh_caches(&self, resource: &ResourceType, key: &ObjectKey, uid: Option<Uid>) {
         let caches = self.caches();
         if !caches.iter().any(|cache| cache.hold(resource)) {

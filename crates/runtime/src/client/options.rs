@@ -1,4 +1,4 @@
-//! How writes are done: in whose name, under which conditions.
+//! Options of writes: field manager, preconditions, propagation.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::query::encode;
 use crate::meta::{ResourceVersion, Uid};
 
-/// How an apply is done: by whom, and whether fields of other managers are taken.
+/// Options of a server-side apply: the field manager, and force.
 #[derive(Debug, Clone)]
 pub struct Apply {
     manager: String,
@@ -17,20 +17,20 @@ pub struct Apply {
 }
 
 impl Apply {
-    /// In the name of this field manager. Without [`force`](Self::force), a field that another manager holds with
-    /// another value is a [`FieldConflict`](super::Failure::FieldConflict).
+    /// Applies as this field manager. Without [`force`](Self::force), a field that another manager owns with
+    /// a different value is a [`FieldConflict`](super::Failure::FieldConflict).
     pub fn by(manager: impl Into<String>) -> Self {
         Self { manager: manager.into(), force: false, dry_run: false }
     }
 
-    /// Take fields from other managers.
+    /// Takes over fields from other managers.
     #[must_use]
     pub fn force(mut self) -> Self {
         self.force = true;
         self
     }
 
-    /// Only say what would come of it.
+    /// Does not persist anything; the response is what the apply would result in.
     #[must_use]
     pub fn dry_run(mut self) -> Self {
         self.dry_run = true;
@@ -44,16 +44,16 @@ impl Apply {
     }
 }
 
-/// A change of parts of an object.
+/// A patch of an object.
 #[derive(Debug, Clone)]
 pub enum Patch {
-    /// RFC 7386: what is given replaces what is there, `null` removes.
+    /// RFC 7386: given fields replace present ones, `null` removes.
     Merge(serde_json::Value),
     /// RFC 6902: operations in order, all or none.
     Json(serde_json::Value),
 }
 
-/// How an object is deleted.
+/// Options of a delete.
 #[derive(Debug, Clone, Default)]
 pub struct Delete {
     pub(super) uid: Option<Uid>,
@@ -62,52 +62,53 @@ pub struct Delete {
     grace: Option<Duration>,
 }
 
-/// What becomes of what an object owns.
+/// The propagation policy: the fate of dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Propagation {
-    /// It is deleted afterwards.
+    /// Dependents are deleted afterwards.
     Background,
-    /// It is deleted before.
+    /// Dependents are deleted first.
     Foreground,
-    /// It stays.
+    /// Dependents are kept.
     Orphan,
 }
 
-/// What came of a delete.
+/// The result of a delete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deletion {
     /// The object is gone.
     Done,
-    /// The object is marked; a finalizer or a grace period holds it.
+    /// The object is marked for deletion; a finalizer or a grace period delays it.
     Pending,
 }
 
 impl Delete {
-    /// Without preconditions: whatever has that name.
+    /// Deletes the object of that name, without preconditions.
     pub fn any() -> Self {
         Self::default()
     }
 
-    /// Only this incarnation: anything else of that name is a [`Conflict`](super::Failure::Conflict).
+    /// Deletes only the object with this uid: any other of that name is a
+    /// [`Conflict`](super::Failure::Conflict).
     pub fn incarnation(uid: Uid) -> Self {
         Self { uid: Some(uid), ..Self::default() }
     }
 
-    /// Only if it has not changed since this version.
+    /// Deletes only if the object has not changed since this version.
     #[must_use]
     pub fn unchanged_since(mut self, version: ResourceVersion) -> Self {
         self.resource_version = Some(version);
         self
     }
 
-    /// What becomes of what it owns; otherwise the kind's default (nearly always in the background).
+    /// Sets the propagation policy; the default depends on the kind and is nearly always background.
     #[must_use]
     pub fn propagation(mut self, propagation: Propagation) -> Self {
         self.propagation = Some(propagation);
         self
     }
 
-    /// How long it may take to stop, in whole seconds.
+    /// Sets the grace period, in whole seconds.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = Some(grace);

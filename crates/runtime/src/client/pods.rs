@@ -1,4 +1,4 @@
-//! What only Pods can: be evicted, and run a command.
+//! Operations that only Pods have: eviction and exec.
 
 use std::time::Duration;
 
@@ -15,11 +15,12 @@ use super::options::Delete;
 use super::query::encode;
 use super::retry::Repeat;
 use super::{Client, ClientError, Failure, Operation};
+use crate::fence::Fenced;
 use crate::key::ObjectKey;
 use crate::meta::Uid;
 use crate::resource::ResourceType;
 
-/// How a Pod is evicted.
+/// Options of an eviction.
 #[derive(Debug, Clone, Default)]
 pub struct Evict {
     uid: Option<Uid>,
@@ -27,17 +28,17 @@ pub struct Evict {
 }
 
 impl Evict {
-    /// Whatever Pod has that name.
+    /// Evicts whatever Pod has that name.
     pub fn any() -> Self {
         Self::default()
     }
 
-    /// Only this incarnation.
+    /// Evicts only the Pod with this uid.
     pub fn incarnation(uid: Uid) -> Self {
         Self { uid: Some(uid), grace: None }
     }
 
-    /// How long it may take to stop, in whole seconds.
+    /// Sets the grace period, in whole seconds.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = Some(grace);
@@ -55,7 +56,7 @@ pub struct Exec {
 }
 
 impl Exec {
-    /// This program with these arguments; no shell is involved.
+    /// Creates a command from a program and its arguments; no shell is involved.
     pub fn new(command: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
             command: command.into_iter().map(Into::into).collect(),
@@ -65,21 +66,21 @@ impl Exec {
         }
     }
 
-    /// In this container; otherwise the Pod's first.
+    /// Runs the command in this container; the default is the Pod's first.
     #[must_use]
     pub fn container(mut self, name: impl Into<String>) -> Self {
         self.container = Some(name.into());
         self
     }
 
-    /// With this as its input.
+    /// Sets the standard input.
     #[must_use]
     pub fn stdin(mut self, input: impl Into<Bytes>) -> Self {
         self.stdin = Some(input.into());
         self
     }
 
-    /// How long it may run; otherwise as long as any call.
+    /// Sets the deadline of the command; the default is that of any call.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
@@ -87,18 +88,18 @@ impl Exec {
     }
 }
 
-/// What a command left behind.
+/// The result of a command.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ExecOutput {
-    /// What it wrote.
+    /// The standard output.
     pub stdout: Vec<u8>,
-    /// What it complained about.
+    /// The standard error output.
     pub stderr: Vec<u8>,
-    /// How it ended; 0 is success.
+    /// The exit code; 0 is success.
     pub code: i32,
 }
 
-// Commands print passwords.
+// The output of commands may contain passwords.
 impl std::fmt::Debug for ExecOutput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ExecOutput")
@@ -110,8 +111,8 @@ impl std::fmt::Debug for ExecOutput {
 }
 
 impl Client {
-    /// Evicts a Pod: deletes it if its disruption budgets allow. If they do not, the error is
-    /// [`Throttled`](Failure::Throttled), and it is the caller who decides when to ask again.
+    /// Evicts a Pod: deletes it if its disruption budgets allow that. If they do not, the error is
+    /// [`Throttled`](Failure::Throttled), and the caller decides when to retry.
     pub async fn evict(&self, key: &ObjectKey, evict: &Evict) -> Result<(), ClientError> {
         let resource = ResourceType::of::<Pod>();
         let mut options = evict.uid.map_or_else(Delete::any, Delete::incarnation);
@@ -137,10 +138,10 @@ impl Client {
         Ok(())
     }
 
-    /// Runs a command in a Pod and waits for its end. A command that fails is no error here: look at
+    /// Runs a command in a Pod and waits for its end. A command that fails is not an error here: check
     /// [`code`](ExecOutput::code).
     ///
-    /// Cancelling closes the connection; whether the command then ends is its own affair.
+    /// Cancelling closes the connection; the command may continue to run.
     pub async fn exec(&self, key: &ObjectKey, exec: &Exec) -> Result<ExecOutput, ClientError> {
         let operation =
             Operation { verb: "exec in", resource: ResourceType::of::<Pod>(), key: Some(key.clone()) };
@@ -166,6 +167,11 @@ impl Client {
         if let Some(container) = &exec.container {
             params = params.container(container);
         }
+        if let Some(fence) = self.fence() {
+            let fenced =
+                |error: Fenced| ClientError::new(operation.clone(), Failure::Fenced, error.to_string());
+            fence.check().map_err(fenced)?;
+        }
         let mut process =
             pods.exec(key.name(), &exec.command, &params).await.map_err(|error| match error {
                 kube::Error::Api(status) => {
@@ -179,7 +185,7 @@ impl Client {
         let (stdout, stderr) = (process.stdout(), process.stderr());
         let feed = async {
             if let (Some(mut stdin), Some(input)) = (stdin, &exec.stdin) {
-                // A command may end without reading all of it.
+                // A command may end without reading all of its input.
                 let _ = stdin.write_all(input).await;
                 let _ = stdin.shutdown().await;
             }
@@ -207,7 +213,8 @@ async fn read_all(stream: Option<impl AsyncRead + Unpin>) -> std::io::Result<Vec
     Ok(read)
 }
 
-/// The exit code, which the server tells as a cause of a failure. A failure without one is not the command's.
+/// Returns the exit code, which the server reports as a cause of a failure. A failure without that cause is
+/// not the command's.
 fn exit_code(status: Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::Status>) -> Result<i32, String> {
     let Some(status) = status else {
         return Err("the connection ended before the command did".to_owned());

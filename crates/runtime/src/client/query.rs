@@ -4,7 +4,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::selection::Selection;
 
-/// The selectors of a selection as a query, without its namespaces. Starts with `&` if there is any.
+/// Returns the selectors of a selection as a query, without its namespaces. Starts with `&` if it is not
+/// empty.
 pub(crate) fn query_of(selection: &Selection) -> String {
     selectors_query(&selection.labels.to_string(), &selection.fields.to_string())
 }
@@ -19,10 +20,10 @@ pub(crate) fn selectors_query(labels: &str, fields: &str) -> String {
     query
 }
 
-/// The characters that stay as they are in a query.
+/// The characters that are not encoded in a query.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Percent-encodes everything that is not plain.
+/// Percent-encodes all other characters.
 pub(crate) fn encode(text: &str) -> String {
     utf8_percent_encode(text, UNRESERVED).to_string()
 }

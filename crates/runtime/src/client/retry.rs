@@ -1,20 +1,20 @@
-//! When a call is tried again: a pure decision.
+//! The retry decision, as a pure function.
 //!
-//! Promises: a write is repeated only when the server certainly did nothing, or when doing it twice is the same as
-//! doing it once; no more than a few times; never past the caller's deadline.
+//! Promises: a write is repeated only if the server certainly did not execute it, or if it is idempotent; no
+//! more than a few times; never past the caller's deadline.
 
 use std::time::Duration;
 
 use super::Failure;
 
-/// How calls are repeated.
+/// The retry policy of calls.
 #[derive(Debug, Clone)]
 pub struct RetryPolicy {
-    /// How often a call is tried in all.
+    /// Maximum number of attempts, including the first.
     pub attempts: u32,
-    /// The pause after the first failure; it doubles with each.
+    /// The delay after the first failure; it doubles with each.
     pub first_pause: Duration,
-    /// The longest pause, also when the server asks for more: then the call fails, and its caller decides.
+    /// The longest delay. If the server asks for a longer one, the call fails, and the caller decides.
     pub longest_pause: Duration,
 }
 
@@ -24,31 +24,33 @@ impl Default for RetryPolicy {
     }
 }
 
-/// What doing a call twice would mean.
+/// The effect of executing a call twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
-    /// The same as once: reads, applies, deletes of one incarnation.
+    /// Idempotent: reads, applies, deletes by uid.
     Harmless,
-    /// Something else: creates, patches, deletes by name. Repeated only if nothing was done.
+    /// A request that is not idempotent: a create, a patch, a delete by name. It is repeated only if the
+    /// server did nothing.
     Harmful,
-    /// Not even then: the refusal is the answer (an eviction that a disruption budget holds back).
+    /// A request that is never repeated: the rejection is the answer (an eviction that a disruption budget
+    /// does not allow).
     Never,
 }
 
-/// How one attempt failed.
+/// A failed attempt.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Attempt<'a> {
     pub(crate) failure: &'a Failure,
-    /// The request never left: the connection was refused.
+    /// The request was not sent: the connection was refused.
     pub(crate) unsent: bool,
     /// Attempts so far, this one included.
     pub(crate) number: u32,
-    /// What is left until the caller's deadline.
+    /// The time left until the caller's deadline.
     pub(crate) left: Duration,
 }
 
 impl RetryPolicy {
-    /// The pause before the next attempt, or `None` to give up. `chance` (0 to 1) spreads the pauses.
+    /// Returns the delay before the next attempt, or `None` to give up. `chance` (0 to 1) spreads the delays.
     pub(crate) fn pause(&self, repeat: Repeat, attempt: Attempt<'_>, chance: f64) -> Option<Duration> {
         if attempt.number >= self.attempts || repeat == Repeat::Never {
             return None;
@@ -56,7 +58,7 @@ impl RetryPolicy {
         let own = self.first_pause.saturating_mul(1 << attempt.number.saturating_sub(1).min(16));
         let own = own.min(self.longest_pause).mul_f64(0.5 + chance / 2.0);
         let pause = match attempt.failure {
-            // Refused before anything was done.
+            // The server rejected the request before it did anything.
             Failure::Throttled { retry_after } => retry_after.map_or(own, |asked| asked.max(own)),
             Failure::Unavailable | Failure::Internal if attempt.unsent || repeat == Repeat::Harmless => own,
             _ => return None,
@@ -94,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_wish_is_honoured_up_to_the_longest_pause() {
+    fn a_retry_after_header_is_honoured_up_to_the_longest_pause() {
         let asked = |seconds| Failure::Throttled { retry_after: Some(Duration::from_secs(seconds)) };
         assert_eq!(pause(Repeat::Harmful, &asked(2), false), Some(Duration::from_secs(2)));
         assert_eq!(pause(Repeat::Harmful, &asked(60), false), None);
     }
 
     #[test]
-    fn pauses_double_and_attempts_end() {
+    fn retry_delays_double_and_attempts_are_bounded() {
         let policy = RetryPolicy::default();
         let at = |number| {
             let attempt = Attempt { failure: &Failure::Unavailable, unsent: true, number, left: LONG };
@@ -112,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn no_pause_outlasts_the_deadline() {
+    fn no_retry_delay_exceeds_the_deadline() {
         let attempt = Attempt {
             failure: &Failure::Throttled { retry_after: Some(Duration::from_secs(3)) },
             unsent: false,

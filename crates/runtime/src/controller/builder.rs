@@ -1,4 +1,4 @@
-//! How a controller is put together.
+//! The builder of a controller.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use crate::key::ObjectKey;
 use crate::queue::{Backoff, Priority};
 use crate::resource::ResourceType;
 
-/// A controller of a kind: it can own others.
+/// The state of a builder for a controller of a kind, which can own other kinds.
 #[derive(Debug)]
 pub struct Owning(ResourceType);
 
-/// A controller of no kind of its own.
+/// The state of a builder for a controller without a kind of its own.
 #[derive(Debug)]
 pub struct Nothing;
 
-/// Puts a controller together.
+/// Builds a controller.
 ///
-/// What cannot be meant cannot be written: there is one kind that it is *for*, said first; only a controller that is for
-/// a kind *owns* others; there is one reconciler, said last.
+/// Mistakes do not compile: the kind that the controller is *for* comes first; only a controller for a kind
+/// *owns* others; there is exactly one reconciler, and it comes last.
 #[must_use = "a builder does nothing before `build`"]
 pub struct Builder<O> {
     name: String,
@@ -37,23 +37,23 @@ pub struct Builder<O> {
     backoff: Backoff,
 }
 
-/// Why a controller cannot be built.
+/// The reason why a controller cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    /// Its name is empty.
-    #[error("a controller needs a name: logs and metrics go by it")]
+    /// The name is empty.
+    #[error("the controller has no name; logs and metrics need one")]
     Unnamed,
-    /// It follows nothing.
-    #[error("controller {0} would never run: give it something to watch, or a channel")]
+    /// The controller watches nothing.
+    #[error("controller {0} would never run: add a watch or a channel")]
     Deaf(String),
-    /// It has no workers.
+    /// The controller has no workers.
     #[error("controller {0} would never run: it has no workers")]
     Idle(String),
 }
 
 impl Controller {
-    /// A controller of a kind: reconciles the key of each object that changes. Its name is the kind in lower case, unless
-    /// [`name`](Builder::name) says another.
+    /// Starts a controller of a kind: it reconciles the key of each object that changes. Its name is the kind
+    /// in lower case, unless [`name`](Builder::name) sets another.
     pub fn for_<S: Shape>(watch: impl Into<Watch<S>>) -> Builder<Owning> {
         let watch = watch.into();
         let resource = watch.resource().clone();
@@ -63,22 +63,22 @@ impl Controller {
         builder
     }
 
-    /// A controller of no kind of its own: its keys come from [`watches`](Builder::watches) and
-    /// [`channel`](Builder::channel)s, and mean what its reconciler takes them to mean.
+    /// Starts a controller without a kind of its own: its keys come from [`watches`](Builder::watches) and
+    /// [`channel`](Builder::channel)s, and only its reconciler interprets them.
     pub fn named(name: impl Into<String>) -> Builder<Nothing> {
         Builder::new(name.into(), Nothing)
     }
 }
 
 impl Builder<Owning> {
-    /// Reconciles the controlling owner of each object of this kind that changes: the old one and the new one, should
-    /// they differ. Owners are recognised by group and kind, in any version.
+    /// Reconciles the controlling owner of each object of this kind that changes: the old and the new owner,
+    /// if they differ. Owners are matched by group and kind, in any version.
     pub fn owns<S: Shape>(self, watch: impl Into<Watch<S>>) -> Self {
         let mapping = owners(self.of.0.clone(), false);
         self.follow(watch.into(), mapping)
     }
 
-    /// Like [`owns`](Self::owns), for every owner of our kind and not only for the controlling one.
+    /// Like [`owns`](Self::owns), for every owner of our kind instead of only the controlling one.
     pub fn owns_jointly<S: Shape>(self, watch: impl Into<Watch<S>>) -> Self {
         let mapping = owners(self.of.0.clone(), true);
         self.follow(watch.into(), mapping)
@@ -98,8 +98,8 @@ impl<O> Builder<O> {
         }
     }
 
-    /// Reconciles the keys that `map` names for each object of this kind that changes. It is asked about the old and the
-    /// new object, so that those who are no longer concerned learn of it.
+    /// Reconciles the keys that `map` returns for each object of this kind that changes. It is called with
+    /// the old and the new object, so that keys that are no longer affected are reconciled too.
     ///
     /// `map` is called while the cache delivers the change: it must be quick. It may read caches.
     pub fn watches<S: Shape, K: IntoIterator<Item = ObjectKey>>(
@@ -113,13 +113,14 @@ impl<O> Builder<O> {
         self.follow(watch.into(), mapping)
     }
 
-    /// Reconciles every key that comes through a channel: for what happens outside of the cluster. A closed channel is
-    /// no error; it has nothing more to say.
+    /// Reconciles every key that is sent through a channel: for events outside of the cluster. Closing the
+    /// channel is not an error.
     pub fn channel(self, keys: mpsc::Receiver<ObjectKey>) -> Self {
         self.hear(keys, Priority::NORMAL)
     }
 
-    /// Like [`channel`](Self::channel), for what nobody waits for: these keys are reconciled when no fresh change is.
+    /// Like [`channel`](Self::channel), at low priority: these keys are reconciled when there are no fresh
+    /// changes.
     pub fn background(self, keys: mpsc::Receiver<ObjectKey>) -> Self {
         self.hear(keys, Priority::LOW)
     }
@@ -129,28 +130,29 @@ impl<O> Builder<O> {
         self
     }
 
-    /// Its name in logs and metrics. No two controllers of a manager have the same.
+    /// Sets the name in logs and metrics. It must be unique within a manager.
     pub fn name(self, name: impl Into<String>) -> Self {
         Self { name: name.into(), ..self }
     }
 
-    /// How many keys are reconciled at the same time. Default: 1.
+    /// Sets the number of keys that are reconciled concurrently (default 1).
     pub fn workers(self, workers: usize) -> Self {
         Self { workers, ..self }
     }
 
-    /// How long a reconcile may take before it is cancelled and retried; `None`: for ever. Default: five minutes, far
-    /// more than a reconcile should take, so that one that hangs does not hold its worker for good.
+    /// Sets the deadline after which a reconcile is cancelled and retried; `None` disables it. The default is
+    /// five minutes, far more than a reconcile should take, so that one that hangs does not block its worker
+    /// permanently.
     pub fn deadline(self, deadline: impl Into<Option<Duration>>) -> Self {
         Self { deadline: deadline.into(), ..self }
     }
 
-    /// How failing keys are retried.
+    /// Sets the backoff of failing keys.
     pub fn backoff(self, backoff: Backoff) -> Self {
         Self { backoff, ..self }
     }
 
-    /// The controller.
+    /// Builds the controller.
     pub fn build(self, reconciler: impl Reconcile) -> Result<Controller, BuildError> {
         if self.name.is_empty() {
             return Err(BuildError::Unnamed);

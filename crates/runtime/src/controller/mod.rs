@@ -1,31 +1,31 @@
-//! A controller: from changes in caches to reconciles of keys.
+//! Controllers: they turn changes in caches into reconciles of keys.
 //!
 //! It promises:
-//! - **A reconcile sees everything.** Workers start only after every kind that the controller follows has been listed, and
-//!   every object of those lists has been sent to the queue.
-//! - **The last change is reconciled.** Every change that passes the predicates is followed by a reconcile that starts
-//!   after it; also a deletion: the key is reconciled when its object is gone.
-//! - **One key at a time.** Never two reconciles of one key at once; a failing, hanging or panicking key holds up no other
-//!   (but a hanging one holds a worker until its deadline).
-//! - **A broken kind hurts only who needs it.** A controller whose required kind is missing or forbidden waits, says so, and
-//!   starts when the kind appears; the process and its other controllers go on. An [optional](Watch::optional) kind
-//!   is not waited for.
+//! - **A reconcile sees everything.** Workers start only after every kind that the controller watches has
+//!   been listed, and every object of those lists has been queued.
+//! - **The last change is reconciled.** Every change that passes the predicates is followed by a reconcile
+//!   that starts after it. That includes deletions: the key is reconciled when its object is gone.
+//! - **One key at a time.** There are never two concurrent reconciles of one key; a failing, hanging or
+//!   panicking key does not delay others (but a hanging one occupies a worker until its deadline).
+//! - **A broken kind affects only the controllers that need it.** A controller whose required kind is missing
+//!   or forbidden waits, logs that, and starts when the kind appears; the process and its other controllers
+//!   continue. It does not wait for an [optional](Watch::optional) kind.
 //!
-//! It does not: hand over objects or events (read the cache), elect a leader (the [manager](crate::manager) starts it when it
-//! is time), or write anything.
+//! It does not: pass objects or events to the reconciler (read the cache), elect a leader (the
+//! [manager](crate::manager) starts controllers after the election), or write anything.
 //!
-//! What it costs: one worker does 230,000 to 550,000 reconciles a second that have nothing to do, metrics included, and
-//! 90,000 to 200,000 where a JSON log is set up, since each then has a span of its own (example `noop_reconciles`; six and
-//! five runs on two cores that were busy with other work).
+//! Cost: one worker does 230,000 to 550,000 no-op reconciles per second, metrics included, and 90,000 to
+//! 200,000 with a JSON log, since each then has a span of its own (example `noop_reconciles`; six and five
+//! runs on two cores that were busy with other work).
 //!
 //! # A first controller
-//! For every ConfigMap labelled `mirror=yes`, a copy of it that follows its content:
+//! This controller keeps a copy of every ConfigMap labelled `mirror=yes`:
 //!
 //! ```no_run
 //! use k8s_openapi::api::core::v1::ConfigMap;
 //! use windlass_runtime::cache::{Cache, Full, Selection};
 //! use windlass_runtime::client::Client;
-//! use windlass_runtime::controller::{Controller, Error, Outcome};
+//! use windlass_runtime::controller::{Controller, Error, Requeue};
 //! use windlass_runtime::key::ObjectKey;
 //! use windlass_runtime::manager::Manager;
 //!
@@ -45,9 +45,9 @@
 //!             match original {
 //!                 Some(original) => make_copy(&original).await?,
 //!                 // Gone, and its copy goes with it: it is owned.
-//!                 None => tracing::info!("the original is gone"),
+//!                 None => tracing::info!("the original is deleted"),
 //!             }
-//!             Ok(Outcome::Done)
+//!             Ok(Requeue::OnChange)
 //!         }
 //!     })?;
 //!
@@ -60,9 +60,9 @@
 //! ```
 
 mod builder;
-mod outcome;
 pub mod predicate;
 mod reconcile;
+mod requeue;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -78,8 +78,8 @@ use tokio::task::JoinSet;
 use tracing::Instrument;
 
 pub use self::builder::{BuildError, Builder, Nothing, Owning};
-pub use self::outcome::{Class, Error, Outcome};
 pub use self::reconcile::Reconcile;
+pub use self::requeue::{Class, Error, Requeue};
 use self::watch::Source;
 pub use self::watch::Watch;
 use crate::cache::SyncState;
@@ -90,9 +90,10 @@ use crate::queue::{Add, Backoff, Priority, Queue};
 use crate::resource::ResourceType;
 use crate::stop::Stop;
 
-/// A controller, ready to run. Made by [`Controller::for_`] or [`Controller::named`]; clones are the same controller.
+/// A controller that is ready to run. Created by [`Controller::for_`] or [`Controller::named`]; clones are
+/// the same controller.
 ///
-/// Its watches go on as long as it (or another reader) is there: dropping it ends them.
+/// The watches of a controller continue as long as it (or another reader) exists: dropping it ends them.
 #[derive(Clone)]
 pub struct Controller {
     inner: Arc<Inner>,
@@ -110,21 +111,22 @@ struct Inner {
     work: Work,
 }
 
-/// Lent to the running controller, and given back when it ends, so that a restarted one finds it.
+/// The receiver is taken by the running controller and put back when it ends, so that a restarted controller
+/// finds it.
 type Channel = Arc<Mutex<Option<mpsc::Receiver<ObjectKey>>>>;
 
-/// A kind that a controller follows, and where its cache stands.
+/// A kind that a controller watches, and the state of its cache.
 #[derive(Clone, Debug)]
 pub struct Followed {
     /// The kind.
     pub resource: ResourceType,
-    /// Whether the controller works without it.
+    /// True if the controller works without it.
     pub optional: bool,
-    /// Where its cache stands.
+    /// The synchronization state of its cache.
     pub state: state_channel::Receiver<SyncState>,
 }
 
-/// A worker ended though nobody asked it to.
+/// A worker ended without a stop request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a worker of controller {controller} ended: {reason}")]
 pub struct WorkerLost {
@@ -139,12 +141,12 @@ impl fmt::Debug for Controller {
 }
 
 impl Controller {
-    /// Its name, in logs and metrics.
+    /// The name of the controller in logs and metrics.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// The kinds that it follows.
+    /// The kinds that the controller watches.
     pub fn follows(&self) -> impl Iterator<Item = Followed> {
         self.inner.sources.iter().map(|source| Followed {
             resource: source.resource(),
@@ -153,10 +155,10 @@ impl Controller {
         })
     }
 
-    /// Runs until `stop` is requested, and then until the reconciles in flight have ended. Calls `started` when the caches
-    /// have synced and the workers run. May be called again after it has ended.
+    /// Runs until `stop` is requested, and then until the reconciles in flight have ended. Calls `started`
+    /// when the caches have synced and the workers run. May be called again after it has ended.
     ///
-    /// Cancellation: dropped, it drops the reconciles in flight at their next await.
+    /// Cancellation: dropping it drops the reconciles in flight at their next await.
     pub async fn run(&self, metrics: &Metrics, started: impl FnOnce(), stop: Stop) -> Result<(), WorkerLost> {
         let span = tracing::error_span!("controller", controller = &*self.inner.name);
         self.inner.run(metrics, started, stop).instrument(span).await
@@ -188,7 +190,7 @@ impl Inner {
             }
             () = self.synced() => {}
         }
-        tracing::info!(workers = self.workers, "caches synced, workers start");
+        tracing::info!(workers = self.workers, "caches synced, starting workers");
         let mut workers = JoinSet::new();
         for _ in 0..self.workers {
             workers.spawn((self.work)(queue.clone(), own.clone()));
@@ -199,11 +201,11 @@ impl Inner {
             () = stop.requested() => None,
             ended = workers.join_next() => Some(self.lost(ended)),
         };
-        // What is queued is dropped, what runs is finished.
+        // Queued keys are dropped, running reconciles are finished.
         drop(subscriptions);
         queue.shut_down();
         while workers.join_next().await.is_some() {}
-        // Awaited, so that the channels are back before anybody runs this again.
+        // Awaited, so that the channels are put back before this runs again.
         helpers.shutdown().await;
         match lost {
             Some(lost) => Err(lost),
@@ -217,7 +219,7 @@ impl Inner {
             let mut state = source.state();
             async move {
                 if state.wait_for(SyncState::is_synced).await.is_err() {
-                    // The cache is gone and will not tell. Only a stop helps.
+                    // The cache is gone, so its state will never change. Only a stop ends this.
                     std::future::pending::<()>().await;
                 }
             }
@@ -237,22 +239,22 @@ impl Inner {
     }
 }
 
-/// Says in the log what becomes of a kind, for as long as the controller follows it.
+/// Logs the state of a kind's cache for as long as the controller watches it.
 async fn say(resource: ResourceType, optional: bool, mut state: state_channel::Receiver<SyncState>) {
     let mut blocked = false;
     loop {
         let present = state.borrow_and_update().clone();
         match present {
             SyncState::Blocked(problem) if optional => {
-                tracing::info!(kind = %resource, %problem, "an optional kind cannot be followed; going on without it");
+                tracing::info!(kind = %resource, %problem, "optional kind cannot be watched; continuing without it");
                 blocked = true;
             }
             SyncState::Blocked(problem) => {
-                tracing::warn!(kind = %resource, %problem, "a kind cannot be followed");
+                tracing::warn!(kind = %resource, %problem, "kind cannot be watched; the controller waits for it");
                 blocked = true;
             }
             SyncState::Synced if blocked => {
-                tracing::info!(kind = %resource, "the kind is followed");
+                tracing::info!(kind = %resource, "kind is watched again");
                 blocked = false;
             }
             SyncState::Synced | SyncState::Starting => {}
@@ -263,7 +265,7 @@ async fn say(resource: ResourceType, optional: bool, mut state: state_channel::R
     }
 }
 
-/// A channel on loan.
+/// A channel taken from the controller until this is dropped.
 struct Borrowed {
     channel: Channel,
     receiver: Option<mpsc::Receiver<ObjectKey>>,
@@ -276,7 +278,7 @@ impl From<&Channel> for Borrowed {
 }
 
 impl Borrowed {
-    /// Sends what arrives to the queue, until the channel is closed.
+    /// Forwards keys to the queue until the channel is closed.
     async fn forward(mut self, queue: Queue<ObjectKey>, priority: Priority) {
         while let Some(receiver) = &mut self.receiver {
             match receiver.recv().await {

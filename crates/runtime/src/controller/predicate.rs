@@ -1,10 +1,12 @@
-//! Which changes are worth a reconcile.
+//! Predicates: filters for the changes that cause a reconcile.
 //!
-//! A predicate sees the object before and after. Those that compare ([`generation_changed`] and its like) judge updates only:
-//! an object that comes, goes, or begins to be deleted passes them all, however they are combined. Those that look at one
-//! object ([`matches()`]) pass a change if the object satisfies them before *or* after, so that leaving is seen too.
+//! A predicate sees the object before and after a change. Comparing predicates ([`generation_changed`] and
+//! similar ones) filter updates only: an object that is added, removed, or marked for deletion passes all of
+//! them, however they are combined. Predicates on one object ([`matches()`]) pass a change if the object
+//! satisfies them before *or* after, so that an object that stops matching is seen too.
 //!
-//! Predicates spare reconciles, not memory: select what is watched with a [`Selection`](crate::cache::Selection).
+//! Predicates save reconciles, not memory: restrict what is watched with a
+//! [`Selection`](crate::cache::Selection).
 //!
 //! ```
 //! use k8s_openapi::api::apps::v1::Deployment;
@@ -22,10 +24,11 @@ use std::sync::Arc;
 
 use crate::cache::{Change, Shape};
 
-/// Judges one form of the object within its change; `None` means that this predicate has no say in such a change.
+/// Judges one form of the object within its change; `None` means that the predicate does not apply to such a
+/// change.
 type Rule<S> = dyn Fn(&S, &Change<S>) -> Option<bool> + Send + Sync;
 
-/// Which changes are worth a reconcile. See [the module](self).
+/// A filter for the changes that cause a reconcile. See [the module](self).
 pub struct Predicate<S>(Arc<Rule<S>>);
 
 impl<S> Clone for Predicate<S> {
@@ -41,7 +44,7 @@ impl<S> fmt::Debug for Predicate<S> {
 }
 
 impl<S: Shape> Predicate<S> {
-    /// Whether the change passes.
+    /// Returns true if the change passes.
     pub fn admits(&self, change: &Change<S>) -> bool {
         let forms = [change.new.as_deref(), change.old.as_deref()];
         forms.into_iter().flatten().any(|form| (self.0)(form, change) != Some(false))
@@ -52,7 +55,7 @@ impl<S: Shape> Predicate<S> {
     }
 }
 
-/// Passes updates of which `differ` says so: it gets the old and the new object.
+/// Passes updates for which `differ` returns true: it gets the old and the new object.
 pub fn changed<S: Shape>(differ: impl Fn(&S, &S) -> bool + Send + Sync + 'static) -> Predicate<S> {
     Predicate::new(move |_: &S, change: &Change<S>| match (change.old.as_deref(), change.new.as_deref()) {
         (Some(old), Some(new))
@@ -64,12 +67,12 @@ pub fn changed<S: Shape>(differ: impl Fn(&S, &S) -> bool + Send + Sync + 'static
     })
 }
 
-/// Passes changes of objects that satisfy `test` before or after.
+/// Passes changes of objects that satisfy `test` before or after the change.
 pub fn matches<S: Shape>(test: impl Fn(&S) -> bool + Send + Sync + 'static) -> Predicate<S> {
     Predicate::new(move |form: &S, _| Some(test(form)))
 }
 
-/// Passes updates of the spec. Passes every update of kinds that do not count generations (ConfigMaps, say).
+/// Passes updates of the spec. Passes every update of kinds without generations, such as ConfigMaps.
 pub fn generation_changed<S: Shape>() -> Predicate<S> {
     changed(|old: &S, new: &S| new.meta().generation == 0 || old.meta().generation != new.meta().generation)
 }
@@ -79,17 +82,17 @@ pub fn labels_changed<S: Shape>() -> Predicate<S> {
     changed(|old: &S, new: &S| old.meta().labels != new.meta().labels)
 }
 
-/// Passes updates of annotations, of those that the reader keeps.
+/// Passes updates of annotations that the reader keeps.
 pub fn annotations_changed<S: Shape>() -> Predicate<S> {
     changed(|old: &S, new: &S| old.meta().annotations != new.meta().annotations)
 }
 
-/// Passes updates that changed anything at all: not an object that a new list only showed again.
+/// Passes updates that changed anything, but not an object that a relist delivers unchanged.
 pub fn resource_version_changed<S: Shape>() -> Predicate<S> {
     changed(|old: &S, new: &S| old.meta().resource_version != new.meta().resource_version)
 }
 
-/// Both.
+/// A predicate that passes changes that pass both.
 impl<S: Shape> BitAnd for Predicate<S> {
     type Output = Self;
 
@@ -103,7 +106,7 @@ impl<S: Shape> BitAnd for Predicate<S> {
     }
 }
 
-/// Either.
+/// A predicate that passes changes that pass either one.
 impl<S: Shape> BitOr for Predicate<S> {
     type Output = Self;
 
@@ -117,7 +120,7 @@ impl<S: Shape> BitOr for Predicate<S> {
     }
 }
 
-/// The opposite, where it has a say at all.
+/// The negation of a predicate. Changes to which the predicate does not apply still pass.
 impl<S: Shape> Not for Predicate<S> {
     type Output = Self;
 
@@ -166,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn each_passes_the_update_that_it_is_named_after() {
+    fn each_predicate_passes_the_update_that_it_is_named_after() {
         let spec = update(object(1, "x", 1), object(2, "x", 2));
         let label = update(object(1, "x", 1), object(1, "y", 2));
         let nothing = update(object(1, "x", 1), object(1, "x", 1));
@@ -179,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn no_comparison_loses_an_object_that_comes_goes_or_begins_to_go_however_combined() {
+    fn no_combination_of_predicates_drops_an_added_removed_or_terminating_object() {
         let begins = update(object(1, "x", 9), deleting(1));
         for one in comparing() {
             for two in comparing() {
@@ -202,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_seen_when_it_begins_or_ceases_to_match() {
+    fn an_object_that_starts_or_stops_matching_passes() {
         let is_x = matches(|object: &Object| object.labels.get("l").is_some_and(|label| label == "x"));
         let enters = update(object(1, "y", 1), object(1, "x", 2));
         let leaves = update(object(1, "x", 1), object(1, "y", 2));
@@ -219,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn both_means_both() {
+    fn predicates_are_combined_by_and_and_or() {
         let both = generation_changed() & labels_changed();
         assert!(!both.admits(&update(object(1, "x", 1), object(2, "x", 2))));
         assert!(both.admits(&update(object(1, "x", 1), object(2, "y", 2))));

@@ -1,4 +1,4 @@
-//! Whole controllers over a cache that the test feeds by hand.
+//! Tests of whole controllers over a cache that the test feeds.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::manager::Stopper;
 type Owner = MetadataOnly<Deployment>;
 type Child = MetadataOnly<ConfigMap>;
 
-/// A controller that counts how often each key was reconciled.
+/// A controller that counts the reconciles of each key.
 struct Bench {
     runs: watch::Sender<HashMap<String, usize>>,
     metrics: Metrics,
@@ -38,7 +38,7 @@ impl Bench {
         let runs = self.runs.clone();
         move |key: ObjectKey| {
             runs.send_modify(|runs| *runs.entry(key.to_string()).or_default() += 1);
-            async { Ok(Outcome::Done) }
+            async { Ok(Requeue::OnChange) }
         }
     }
 
@@ -68,7 +68,7 @@ impl Bench {
     }
 }
 
-/// Lets everything that can run do so; the paused clock moves only when nothing can.
+/// Lets everything run that can; the paused clock advances only when nothing can.
 async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
@@ -95,7 +95,7 @@ fn missing() -> SyncState {
 }
 
 #[tokio::test(start_paused = true)]
-async fn c4_no_reconcile_before_every_list_has_been_handled() {
+async fn c4_no_key_is_reconciled_before_every_list_has_been_handled() {
     let (owners, children) = (Feed::<Owner>::new(), Feed::<Child>::new());
     let mut bench = Bench::new();
     let controller =
@@ -112,7 +112,7 @@ async fn c4_no_reconcile_before_every_list_has_been_handled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn c8_changes_of_the_kind_itself_of_what_it_owns_and_of_what_is_mapped_are_reconciled() {
+async fn c8_changes_of_the_own_kind_of_owned_and_of_mapped_objects_are_reconciled() {
     let (owners, children, others) = (Feed::<Owner>::new(), Feed::<Child>::new(), Feed::<Child>::new());
     let mut bench = Bench::new();
     let controller = Controller::for_(owners.reader())
@@ -139,7 +139,7 @@ async fn c8_changes_of_the_kind_itself_of_what_it_owns_and_of_what_is_mapped_are
 }
 
 #[tokio::test(start_paused = true)]
-async fn b14_a_predicate_holds_for_its_own_watch_only_and_never_swallows_a_deletion() {
+async fn b14_a_predicate_applies_to_its_own_watch_only_and_never_drops_a_deletion() {
     let (owners, children) = (Feed::<Owner>::new(), Feed::<Child>::new());
     let mut bench = Bench::new();
     let controller = Controller::for_(Watch::of(&owners.reader()).when(generation_changed()))
@@ -162,7 +162,7 @@ async fn b14_a_predicate_holds_for_its_own_watch_only_and_never_swallows_a_delet
 }
 
 #[tokio::test(start_paused = true)]
-async fn d10_a_missing_kind_holds_up_only_the_controller_that_needs_it_until_it_appears() {
+async fn d10_a_missing_kind_delays_only_the_controller_that_needs_it_until_it_appears() {
     let (owners, children) = (Feed::<Owner>::new(), Feed::<Child>::new());
     owners.list(&[object("web", 1)], 1);
     owners.state(&SyncState::Synced);
@@ -177,7 +177,7 @@ async fn d10_a_missing_kind_holds_up_only_the_controller_that_needs_it_until_it_
     needs.start(&needing);
     does_not.start(&going_without);
     does_not.reconciled("shop/web", 1).await;
-    // Longer than the two minutes after which others give up.
+    // Longer than the two minutes after which controller-runtime gives up.
     tokio::time::sleep(Duration::from_mins(10)).await;
     assert_eq!(needs.runs("shop/web"), 0);
     assert!(!needs.task.as_ref().unwrap().is_finished());
@@ -203,7 +203,7 @@ async fn d4_a_stop_is_obeyed_at_once_while_a_cache_cannot_sync() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_in_flight_at_a_stop_is_finished_and_what_is_queued_is_not_begun() {
+async fn a_stop_finishes_reconciles_in_flight_and_drops_queued_keys() {
     let owners = Feed::<Owner>::new();
     owners.list(&[object("a", 1), object("b", 2)], 2);
     owners.state(&SyncState::Synced);
@@ -217,7 +217,7 @@ async fn what_is_in_flight_at_a_stop_is_finished_and_what_is_queued_is_not_begun
                 log.lock().push("begun");
                 tokio::time::sleep(Duration::from_secs(9)).await;
                 log.lock().push("finished");
-                Ok(Outcome::Done)
+                Ok(Requeue::OnChange)
             }
         })
         .unwrap();
@@ -229,7 +229,7 @@ async fn what_is_in_flight_at_a_stop_is_finished_and_what_is_queued_is_not_begun
 }
 
 #[tokio::test(start_paused = true)]
-async fn b5_a_controller_without_a_kind_lives_from_channels_and_from_what_is_mapped() {
+async fn b5_a_controller_without_a_kind_gets_keys_from_channels_and_mappings() {
     let (sender, receiver) = mpsc::channel(8);
     sender.send(ObjectKey::cluster("before-the-start")).await.unwrap();
     let mut bench = Bench::new();
@@ -237,7 +237,7 @@ async fn b5_a_controller_without_a_kind_lives_from_channels_and_from_what_is_map
     bench.start(&controller);
     bench.reconciled("before-the-start", 1).await;
     bench.stop().await.unwrap();
-    // A second run finds the channel again.
+    // A second run takes the channel again.
     sender.send(ObjectKey::cluster("between")).await.unwrap();
     bench.start(&controller);
     bench.reconciled("between", 1).await;
@@ -248,7 +248,7 @@ async fn b5_a_controller_without_a_kind_lives_from_channels_and_from_what_is_map
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mapping_that_panics_is_counted_and_hurts_nobody() {
+async fn a_panicking_mapping_is_counted_and_affects_nothing_else() {
     let owners = Feed::<Owner>::new();
     owners.list(&[], 1);
     owners.state(&SyncState::Synced);
@@ -275,7 +275,7 @@ async fn a_mapping_that_panics_is_counted_and_hurts_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_initial_list_waits_for_changes() {
+async fn keys_of_the_initial_list_wait_for_changed_keys() {
     let owners = Feed::<Owner>::new();
     owners.list(&[object("a", 1), object("b", 2), object("c", 3)], 3);
     let order = Arc::new(Mutex::new(Vec::new()));
@@ -286,7 +286,7 @@ async fn the_initial_list_waits_for_changes() {
         .build(move |key: ObjectKey| {
             log.lock().push(key.name().to_owned());
             runs.send_modify(|runs| *runs.entry(key.to_string()).or_default() += 1);
-            async { Ok(Outcome::Done) }
+            async { Ok(Requeue::OnChange) }
         })
         .unwrap();
     bench.start(&controller);
@@ -298,7 +298,7 @@ async fn the_initial_list_waits_for_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_spec_makes_past_failures_void_unless_told_otherwise() {
+async fn a_new_spec_resets_the_backoff_unless_configured_otherwise() {
     for (keep, expected) in [(false, 1), (true, 4)] {
         let owners = Feed::<Owner>::new();
         owners.list(&[object("web", 1)], 1);
@@ -343,8 +343,8 @@ async fn d13_the_watch_ends_with_the_controller_and_its_last_reader() {
 }
 
 #[test]
-fn b1_to_b4_what_would_never_run_is_an_error_and_the_rest_cannot_be_written() {
-    let reconciler = |_: ObjectKey| async { Ok(Outcome::Done) };
+fn b1_to_b4_a_controller_that_would_never_run_is_an_error() {
+    let reconciler = |_: ObjectKey| async { Ok(Requeue::OnChange) };
     let owners = Feed::<Owner>::new().reader();
     assert_eq!(Controller::named("x").build(reconciler).unwrap_err(), BuildError::Deaf("x".into()));
     assert_eq!(Controller::for_(&owners).name("").build(reconciler).unwrap_err(), BuildError::Unnamed);
@@ -354,7 +354,7 @@ fn b1_to_b4_what_would_never_run_is_an_error_and_the_rest_cannot_be_written() {
 }
 
 #[tokio::test]
-async fn keys_are_reconciled_in_parallel_by_as_many_workers_as_there_are() {
+async fn keys_are_reconciled_in_parallel_by_all_workers() {
     let (sender, receiver) = mpsc::channel(8);
     for key in ["a", "b", "c"] {
         sender.send(ObjectKey::cluster(key)).await.unwrap();
@@ -370,7 +370,7 @@ async fn keys_are_reconciled_in_parallel_by_as_many_workers_as_there_are() {
             async move {
                 barrier.wait().await;
                 count.send_modify(|count| *count += 1);
-                Ok(Outcome::Done)
+                Ok(Requeue::OnChange)
             }
         })
         .unwrap();
@@ -381,7 +381,7 @@ async fn keys_are_reconciled_in_parallel_by_as_many_workers_as_there_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_comes_in_the_background_waits_for_what_is_fresh() {
+async fn background_keys_wait_for_fresh_changes() {
     let (chores, background) = mpsc::channel(8);
     let (fresh, channel) = mpsc::channel(8);
     for key in ["chore-1", "chore-2"] {
@@ -396,7 +396,7 @@ async fn what_comes_in_the_background_waits_for_what_is_fresh() {
             order.send_modify(|order| order.push(key.name().to_owned()));
             async {
                 tokio::time::sleep(Duration::from_secs(1)).await;
-                Ok(Outcome::Done)
+                Ok(Requeue::OnChange)
             }
         })
         .unwrap();

@@ -1,4 +1,4 @@
-//! From a change in a cache to keys in a queue.
+//! Watches of a controller: they turn a change in a cache into keys in a queue.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::panics::panic_message;
 use crate::queue::{Add, Priority, Queue};
 use crate::resource::ResourceType;
 
-/// A kind that a controller follows, and how.
+/// A kind that a controller watches, with options.
 ///
-/// A plain [`Reader`] is one: it follows every change, and the controller waits for it.
-#[must_use = "give it to a controller"]
+/// A plain [`Reader`] converts to one: every change counts, and the controller waits until it has synced.
+#[must_use = "pass it to a controller"]
 pub struct Watch<S> {
     reader: Reader<S>,
     predicate: Option<Predicate<S>>,
@@ -28,12 +28,12 @@ pub struct Watch<S> {
 }
 
 impl<S: Shape> Watch<S> {
-    /// Follows what a reader reads.
+    /// Watches the objects of a reader.
     pub fn of(reader: &Reader<S>) -> Self {
         Self { reader: reader.clone(), predicate: None, optional: false, keeps_backoff: false }
     }
 
-    /// Only changes that pass. Said twice, both must.
+    /// Passes only changes that satisfy the predicate. If called twice, both must be satisfied.
     pub fn when(self, predicate: Predicate<S>) -> Self {
         let predicate = match self.predicate {
             Some(other) => other & predicate,
@@ -42,15 +42,16 @@ impl<S: Shape> Watch<S> {
         Self { predicate: Some(predicate), ..self }
     }
 
-    /// The controller works without this kind: its CRD may be missing or come later. When it comes, it is followed.
+    /// Makes the kind optional: its CRD may be missing or be installed later. When it appears, it is watched.
     pub fn optional(self) -> Self {
         Self { optional: true, ..self }
     }
 
     /// Keeps the backoff of a failing key when its spec changes.
     ///
-    /// Otherwise, for the kind that a controller is [for](super::Controller::for_), a new spec (or a new object of an
-    /// old name) makes past failures void: it is reconciled at once either way, and should that fail, retried soon.
+    /// A new spec (or a recreated object) resets the backoff by default, for the kind that a controller is
+    /// [for](super::Controller::for_): the key is reconciled at once either way, and if that fails, retried
+    /// soon.
     pub fn keep_backoff(self) -> Self {
         Self { keeps_backoff: true, ..self }
     }
@@ -76,15 +77,16 @@ impl<S: Shape> From<&Reader<S>> for Watch<S> {
     }
 }
 
-/// Names the keys that a form of an object concerns.
+/// Maps a form of an object to the keys to reconcile.
 pub(super) type Mapping<S> = Arc<dyn Fn(&S, &mut dyn FnMut(ObjectKey)) + Send + Sync>;
 
-/// The object itself.
+/// Maps an object to its own key.
 pub(super) fn itself<S: Shape>() -> Mapping<S> {
     Arc::new(|object: &S, found: &mut dyn FnMut(ObjectKey)| found(object.meta().key.clone()))
 }
 
-/// The owner of that kind, in any version: the one controller, or with `every` each of them.
+/// Maps an object to its owners of that kind, in any version: the controlling one, or with `every` all of
+/// them.
 pub(super) fn owners<S: Shape>(owner: ResourceType, every: bool) -> Mapping<S> {
     Arc::new(move |object: &S, found: &mut dyn FnMut(ObjectKey)| {
         let meta = object.meta();
@@ -105,14 +107,15 @@ pub(super) trait Source: Send + Sync {
     fn resource(&self) -> ResourceType;
     fn is_optional(&self) -> bool;
     fn state(&self) -> watch::Receiver<SyncState>;
-    /// Sends keys to the queue until the answer is dropped. What is there already has been sent on return.
+    /// Sends keys to the queue until the subscription is dropped. The keys of all cached objects have been
+    /// sent on return.
     fn subscribe(&self, queue: Queue<ObjectKey>, metrics: ControllerMetrics) -> Subscription;
 }
 
 pub(super) struct Wired<S> {
     pub(super) watch: Watch<S>,
     pub(super) mapping: Mapping<S>,
-    /// Whether a change of the spec makes past failures void.
+    /// True if a change of the spec resets the backoff.
     pub(super) forgiving: bool,
 }
 
@@ -133,7 +136,7 @@ impl<S: Shape> Source for Wired<S> {
         let (predicate, mapping) = (self.watch.predicate.clone(), Arc::clone(&self.mapping));
         let (forgiving, resource) = (self.forgiving, self.resource());
         self.watch.reader.subscribe(move |change| {
-            // What the user wrote may panic; the cache and its other subscribers must not notice.
+            // User code may panic; that must not affect the cache and its other subscribers.
             let sent = catch_unwind(AssertUnwindSafe(|| {
                 if predicate.as_ref().is_none_or(|predicate| predicate.admits(change)) {
                     send(change, &mapping, forgiving, &queue);
@@ -148,13 +151,13 @@ impl<S: Shape> Source for Wired<S> {
     }
 }
 
-/// Both forms are mapped: who was concerned before must learn that it no longer is.
+/// Both forms are mapped: the former owner must be reconciled too.
 fn send<S: Shape>(change: &Change<S>, mapping: &Mapping<S>, forgiving: bool, queue: &Queue<ObjectKey>) {
     let add = Add { priority: priority(change), fresh: forgiving && spec_changed(change), ..Add::now() };
     let mut sent: Option<ObjectKey> = None;
     for form in [change.new.as_deref(), change.old.as_deref()].into_iter().flatten() {
         mapping(form, &mut |key| {
-            // Nearly always both forms name the same one key: spare the queue the second.
+            // Nearly always both forms map to the same key, which is queued only once.
             if sent.as_ref() != Some(&key) {
                 queue.add(key.clone(), add);
                 sent = Some(key);
@@ -163,7 +166,7 @@ fn send<S: Shape>(change: &Change<S>, mapping: &Mapping<S>, forgiving: bool, que
     }
 }
 
-/// Nobody waits for what was there before we came, nor for what did not change.
+/// Objects of the initial list, and objects that did not change, have low priority.
 fn priority<S: Shape>(change: &Change<S>) -> Priority {
     match (&change.old, &change.new, change.origin) {
         (_, _, Origin::InitialList) => Priority::LOW,
@@ -177,7 +180,7 @@ fn priority<S: Shape>(change: &Change<S>) -> Priority {
 fn spec_changed<S: Shape>(change: &Change<S>) -> bool {
     match (&change.old, &change.new) {
         (Some(old), Some(new)) => old.meta().generation != new.meta().generation,
-        // A new object of an old name has failed at nothing yet.
+        // A recreated object has not failed yet.
         _ => change.origin != Origin::InitialList,
     }
 }
@@ -230,7 +233,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn both_the_old_and_the_new_owner_learn_of_a_change() {
+    async fn both_the_old_and_the_new_owner_are_queued() {
         let queue = Queue::new(crate::queue::Backoff::default());
         let change = Change {
             old: Some(owned(&json!([owner("apps/v1", "Deployment", "before", true)]))),
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_initial_list_and_what_did_not_change_can_wait() {
+    fn the_initial_list_and_unchanged_objects_have_low_priority() {
         let object = owned(&json!([]));
         let change = |old: Option<&Arc<Object>>, origin| Change {
             old: old.cloned(),

@@ -1,4 +1,4 @@
-//! A worker: takes a key, reconciles it, says what becomes of it.
+//! Workers: take a key, call the reconciler, finish the key.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use futures::FutureExt;
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use super::{Class, Error, Outcome, Reconcile};
+use super::{Class, Error, Reconcile, Requeue};
 use crate::key::ObjectKey;
 use crate::metrics::{ControllerMetrics, ReconcileResult};
 use crate::panics::panic_message;
 use crate::queue::{Next, Queue};
 
-/// The longest wait after conflicts in a row: they are quick to resolve, but not worth a hot loop.
+/// The longest delay after consecutive conflicts: they resolve quickly, but must not cause a hot loop.
 const CONFLICT_WAIT: Duration = Duration::from_secs(1);
 
-/// How one call of a reconciler ended.
+/// The end of one call of a reconciler.
 #[derive(Debug)]
 enum Ending {
-    Returned(Result<Outcome, Error>),
+    Returned(Result<Requeue, Error>),
     Panicked(String),
     Overdue(Duration),
 }
@@ -37,7 +37,7 @@ pub(super) struct Worker<R> {
 impl<R: Reconcile> Worker<R> {
     /// Works until the queue is shut down.
     ///
-    /// Dropped, it gives the key that it works on back to the queue.
+    /// Dropping the future gives its key back to the queue.
     pub(super) async fn work(self) {
         while let Some(item) = self.queue.get().await {
             let key = item.key().clone();
@@ -54,13 +54,13 @@ impl<R: Reconcile> Worker<R> {
             span.in_scope(|| report(&ending, item.failures()));
             active.end(result, began.elapsed());
             item.finish(next);
-            // A reconcile that never waits would otherwise never let anybody else run on this thread.
+            // A reconcile that never waits would otherwise starve other tasks on this thread.
             tokio::task::consume_budget().await;
         }
     }
 
     async fn call(&self, key: ObjectKey) -> Ending {
-        // The block makes also the call itself, before its first await, part of what is caught.
+        // The block includes the call itself, before its first await, in what is caught.
         let guarded = AssertUnwindSafe(async { self.reconciler.reconcile(key).await }).catch_unwind();
         let caught = match self.deadline {
             None => guarded.await,
@@ -76,13 +76,13 @@ impl<R: Reconcile> Worker<R> {
     }
 }
 
-/// What becomes of a key, and how that is counted.
+/// Returns what happens to the key next, and the result label of the metric.
 fn judge(ending: &Ending) -> (Next, ReconcileResult) {
     match ending {
-        Ending::Returned(Ok(Outcome::Done)) => (Next::Forget, ReconcileResult::Success),
-        Ending::Returned(Ok(Outcome::After(delay))) => (Next::After(*delay), ReconcileResult::RequeueAfter),
+        Ending::Returned(Ok(Requeue::OnChange)) => (Next::Forget, ReconcileResult::Success),
+        Ending::Returned(Ok(Requeue::After(delay))) => (Next::After(*delay), ReconcileResult::RequeueAfter),
         Ending::Returned(Err(error)) => match error.class() {
-            Class::Transient => (Next::Retry { at_most: None }, ReconcileResult::Error),
+            Class::Transient => (Next::Retry { at_most: error.longest() }, ReconcileResult::Error),
             Class::Conflict => (Next::Retry { at_most: Some(CONFLICT_WAIT) }, ReconcileResult::Requeue),
             Class::Terminal => (Next::Forget, ReconcileResult::TerminalError),
         },
@@ -93,7 +93,7 @@ fn judge(ending: &Ending) -> (Next, ReconcileResult) {
 
 fn report(ending: &Ending, failures: u32) {
     match ending {
-        Ending::Returned(Ok(outcome)) => tracing::debug!(?outcome, "reconciled"),
+        Ending::Returned(Ok(requeue)) => tracing::debug!(?requeue, "reconciled"),
         Ending::Returned(Err(error)) => match error.class() {
             Class::Transient => tracing::warn!(%error, failures, "reconcile failed, will retry with backoff"),
             Class::Conflict => tracing::debug!(%error, "reconcile met a conflict, will retry"),
@@ -113,7 +113,7 @@ fn report(ending: &Ending, failures: u32) {
     }
 }
 
-/// Names one call of a reconciler in the log.
+/// Identifies one call of a reconciler in the log.
 #[derive(Clone, Copy)]
 struct ReconcileId(u64);
 
@@ -124,7 +124,7 @@ impl ReconcileId {
     }
 }
 
-/// Scrambled, so that two calls are easily told apart and the numbers of two processes seldom meet.
+/// Hashed, so that two calls are easily distinguished and ids of two processes rarely collide.
 impl std::fmt::Display for ReconcileId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         use std::hash::{BuildHasher, RandomState};
@@ -137,14 +137,25 @@ impl std::fmt::Display for ReconcileId {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::{ClientError, Failure, Operation};
     use crate::metrics::Metrics;
     use crate::queue::{Add, Backoff};
+    use crate::resource::ResourceType;
+    use k8s_openapi::api::core::v1::Secret;
     use parking_lot::Mutex;
 
-    /// Runs one worker over scripted endings of one key; returns the times at which it was called, in milliseconds.
+    /// Runs one worker over scripted results of one key; returns the times of its calls in milliseconds.
     async fn times(
         deadline: Option<Duration>,
-        script: Vec<fn() -> Result<Outcome, Error>>,
+        script: Vec<fn() -> Result<Requeue, Error>>,
+    ) -> (Vec<u128>, String) {
+        times_within(Duration::from_secs(100), deadline, script).await
+    }
+
+    async fn times_within(
+        limit: Duration,
+        deadline: Option<Duration>,
+        script: Vec<fn() -> Result<Requeue, Error>>,
     ) -> (Vec<u128>, String) {
         let metrics = Metrics::new();
         let queue = Queue::new(Backoff { jitter: 0.0, ..Backoff::default() });
@@ -174,22 +185,22 @@ mod tests {
             metrics: metrics.controller("test", 1),
         };
         queue.add(ObjectKey::cluster("a"), Add::now());
-        let _ = tokio::time::timeout(Duration::from_secs(100), worker.work()).await;
+        let _ = tokio::time::timeout(limit, worker.work()).await;
         let calls = calls.lock().clone();
         (calls, metrics.encode())
     }
 
-    fn transient() -> Result<Outcome, Error> {
+    fn transient() -> Result<Requeue, Error> {
         Err(Error::transient("not yet"))
     }
 
-    fn conflict() -> Result<Outcome, Error> {
+    fn conflict() -> Result<Requeue, Error> {
         Err(Error::conflict("too late"))
     }
 
     #[allow(clippy::unnecessary_wraps)] // one of several endings
-    fn done() -> Result<Outcome, Error> {
-        Ok(Outcome::Done)
+    fn done() -> Result<Requeue, Error> {
+        Ok(Requeue::OnChange)
     }
 
     fn line(text: &str, start: &str) -> u64 {
@@ -214,6 +225,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn seam_low_a_missing_right_is_retried_at_least_once_a_minute() {
+        let forbidden: fn() -> Result<Requeue, Error> = || {
+            let operation = Operation { verb: "get", resource: ResourceType::of::<Secret>(), key: None };
+            Err(ClientError::new(operation, Failure::Forbidden, "").into())
+        };
+        let longest = |calls: &[u128]| calls.windows(2).map(|pair| pair[1] - pair[0]).max();
+        let hours = Duration::from_hours(2);
+        let (calls, _) = times_within(hours, None, vec![forbidden; 200]).await;
+        assert_eq!(longest(&calls), Some(60_000));
+        let (calls, _) = times_within(hours, None, vec![transient; 200]).await;
+        assert_eq!(longest(&calls), Some(1_000_000), "other errors back off further");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn c10_a_terminal_error_is_not_retried() {
         let (calls, text) = times(None, vec![|| Err(Error::terminal("never"))]).await;
         assert_eq!(calls, [0]);
@@ -223,13 +248,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn c11_the_backoff_starts_over_after_a_success() {
-        let again = || Ok(Outcome::After(Duration::from_secs(1)));
+        let again = || Ok(Requeue::After(Duration::from_secs(1)));
         let (calls, _) = times(None, vec![transient, transient, again, transient, done]).await;
         assert_eq!(calls, [0, 5, 15, 1015, 1020]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_conflict_is_retried_soon_never_slower_than_once_a_second_and_is_no_error() {
+    async fn a_conflict_is_retried_within_a_second_and_does_not_count_as_an_error() {
         let (calls, text) = times(None, [vec![conflict as fn() -> _; 12], vec![done]].concat()).await;
         let waits: Vec<_> = calls.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(waits, [5, 10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000, 1000]);
@@ -241,7 +266,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn c1_a_panic_is_an_error_of_its_key_and_the_worker_goes_on() {
+    async fn c1_a_panic_is_an_error_of_its_key_and_the_worker_continues() {
         let (calls, text) = times(None, vec![|| panic!("boom"), done]).await;
         assert_eq!(calls, [0, 5]);
         assert_eq!(line(&text, "controller_runtime_reconcile_panics_total{controller=\"test\"}"), 1);
@@ -256,11 +281,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_worker_that_is_dropped_gives_its_key_back() {
+    async fn a_dropped_worker_returns_its_key_to_the_queue() {
         let queue = Queue::new(Backoff::default());
         let worker = Worker {
             controller: "test".into(),
-            reconciler: Arc::new(|_key: ObjectKey| std::future::pending::<Result<Outcome, Error>>()),
+            reconciler: Arc::new(|_key: ObjectKey| std::future::pending::<Result<Requeue, Error>>()),
             queue: queue.clone(),
             deadline: None,
             metrics: Metrics::new().controller("test", 1),

@@ -1,19 +1,19 @@
-//! A token bucket: a burst at once, then one now and then.
+//! A token bucket: a burst, then a slow refill.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How much one object may be written about.
+/// The rate limit of event writes per object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// So many writes at once.
+    /// The number of writes in a burst.
     pub burst: u32,
-    /// Then one in this time.
+    /// The time in which one more write is allowed.
     pub refill: Duration,
 }
 
-/// client-go's: 25 at once, then one in five minutes.
+/// The limits of client-go: a burst of 25, then one write per five minutes.
 impl Default for Rate {
     fn default() -> Self {
         Self { burst: 25, refill: Duration::from_mins(5) }
@@ -22,7 +22,7 @@ impl Default for Rate {
 
 #[derive(Clone, Debug)]
 pub(super) struct Bucket {
-    /// Whole tokens at `since`; what has trickled in after it is computed when asked for.
+    /// Whole tokens at `since`; later refills are computed on demand.
     tokens: u32,
     since: Instant,
 }
@@ -32,7 +32,7 @@ impl Bucket {
         Self { tokens: rate.burst, since: now }
     }
 
-    /// Takes a token, or says when there will be one.
+    /// Takes a token, or returns the time of the next one.
     pub(super) fn take(&mut self, rate: Rate, now: Instant) -> Result<(), Instant> {
         self.fill(rate, now);
         if self.tokens > 0 {
@@ -43,7 +43,7 @@ impl Bucket {
         }
     }
 
-    /// Whether nothing was taken for so long that it is as good as new.
+    /// Returns true if the bucket is full again, so that it can be dropped.
     pub(super) fn is_full(&mut self, rate: Rate, now: Instant) -> bool {
         self.fill(rate, now);
         self.tokens >= rate.burst
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_goes_at_once_then_one_per_refill_and_rest_fills_it_up() {
+    fn a_bucket_allows_a_burst_then_one_per_refill_and_fills_up_at_rest() {
         let rate = Rate { burst: 3, refill: Duration::from_secs(10) };
         let began = Instant::now();
         let at = |seconds| began + Duration::from_secs(seconds);

@@ -1,4 +1,4 @@
-//! What is said about which object.
+//! Events and the objects that they are about.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource;
@@ -7,16 +7,16 @@ use crate::key::ObjectKey;
 use crate::meta::Uid;
 use crate::resource::ResourceType;
 
-/// What the API server takes at most: bytes of a note, and of a reason, an action or an instance.
+/// Limits of the API server in bytes: of a note, and of a reason, an action or an instance.
 pub(super) const LONGEST_NOTE: usize = 1024;
 pub(super) const LONGEST_WORD: usize = 128;
 
-/// Whether something went well.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventType {
-    /// All is as it should be.
+    /// Normal operation.
     Normal,
-    /// Somebody should have a look.
+    /// A problem that someone should look at.
     Warning,
 }
 
@@ -29,7 +29,7 @@ impl EventType {
     }
 }
 
-/// An object that an event is about.
+/// The object that an event is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Regarding {
     api_version: String,
@@ -40,7 +40,7 @@ pub struct Regarding {
 }
 
 impl Regarding {
-    /// A typed object.
+    /// Refers to a typed object.
     pub fn of<K: Resource<DynamicType = ()>>(object: &K) -> Self {
         let meta = object.meta();
         Self {
@@ -52,7 +52,7 @@ impl Regarding {
         }
     }
 
-    /// Any object: its kind, key and incarnation.
+    /// Refers to any object by its kind, key and uid.
     pub fn new(resource: &ResourceType, key: &ObjectKey, uid: Uid) -> Self {
         Self {
             api_version: resource.api_version(),
@@ -63,14 +63,14 @@ impl Regarding {
         }
     }
 
-    /// Where events about it are kept: its namespace, or `default` for an object that has none.
-    pub(super) fn home(&self) -> &str {
+    /// The namespace of events about the object: its own, or `default` for a cluster-scoped object.
+    pub(super) fn event_namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or("default")
     }
 
-    /// The beginning of the names of events about it, short enough for `longest` bytes.
+    /// The prefix of the names of events about the object, clipped so that names fit into `longest` bytes.
     pub(super) fn stem(&self, longest: usize) -> &str {
-        // Names are ASCII, but what was given to us need not be one.
+        // Valid names are ASCII, but the caller may pass anything.
         clip(&self.name, longest).trim_end_matches(['-', '.'])
     }
 
@@ -86,9 +86,9 @@ impl Regarding {
     }
 }
 
-/// An event, as it is recorded. Events that are equal are one series.
+/// An event to record. Equal events form one series.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[must_use = "give it to Recorder::record"]
+#[must_use = "pass it to Recorder::record"]
 pub struct Event {
     pub(super) regarding: Regarding,
     pub(super) related: Option<Regarding>,
@@ -99,8 +99,9 @@ pub struct Event {
 }
 
 impl Event {
-    /// An event. `reason` says why in one word (`ReplicaFailed`), `action` what was done (`Scale`), `note` tells it to people.
-    /// What is longer than the API server takes is cut: reason and action at 128 bytes, the note at 1 KiB.
+    /// Creates an event. `reason` is one word (`ReplicaFailed`), `action` is what was done (`Scale`), `note`
+    /// is for people. Longer texts than the API server accepts are cut: reason and action at 128 bytes, the
+    /// note at 1 KiB.
     pub fn new(
         regarding: &Regarding,
         kind: EventType,
@@ -108,7 +109,7 @@ impl Event {
         action: impl AsRef<str>,
         note: impl AsRef<str>,
     ) -> Self {
-        // Neither may be empty, and what is wrong with an event is no reason to lose it.
+        // Neither may be empty; an incomplete event is better than a lost one.
         let word = |word: &str| match clip(word, LONGEST_WORD) {
             "" => "Unspecified".to_owned(),
             word => word.to_owned(),
@@ -123,18 +124,18 @@ impl Event {
         }
     }
 
-    /// Names a second object, of which the first one's event tells.
+    /// Sets a second object that the event refers to.
     pub fn related(self, related: &Regarding) -> Self {
         Self { related: Some(related.clone()), ..self }
     }
 }
 
-/// The first bytes of a text, as many as are whole characters.
+/// Returns the first bytes of a text, up to a character boundary.
 pub(super) fn clip(text: &str, longest: usize) -> &str {
     &text[..text.floor_char_boundary(longest)]
 }
 
-/// A text that shows where it was cut.
+/// Shortens a text and marks the cut.
 fn shorten(text: &str, longest: usize) -> String {
     const CUT: &str = "…";
     if text.len() <= longest {
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_cut_between_characters_and_shows_it() {
+    fn a_text_that_is_too_long_is_cut_between_characters_and_marked() {
         let long = "ä".repeat(2000);
         let event = Event::new(&map(), EventType::Normal, &long, "", &long);
         assert_eq!((event.reason.len(), &*event.action), (128, "Unspecified"));
@@ -166,11 +167,11 @@ mod tests {
     }
 
     #[test]
-    fn events_of_objects_without_a_namespace_live_in_default() {
+    fn events_of_cluster_scoped_objects_are_in_namespace_default() {
         let mut node = Node::default();
         node.metadata.name = Some("n".repeat(300));
         let node = Regarding::of(&node);
-        assert_eq!((node.home(), map().home()), ("default", "shop"));
+        assert_eq!((node.event_namespace(), map().event_namespace()), ("default", "shop"));
         assert_eq!(node.stem(230).len(), 230);
         assert_eq!(node.reference().kind.as_deref(), Some("Node"));
     }

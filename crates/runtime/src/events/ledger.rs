@@ -1,7 +1,7 @@
-//! What to write next: a pure account of what was recorded.
+//! The ledger of recorded events: decides, without I/O, which Event object is written next.
 //!
-//! Promises: equal events within the window are one Event object with a count; one object is written about no more than
-//! its [rate](Rate) allows; a count that waits is never lost, only late; memory is bounded.
+//! Promises: equal events within the window are one Event object with a count; writes about one object are
+//! limited by its [rate](Rate); a count that waits is delayed, never lost; memory is bounded.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,67 +14,68 @@ use super::bucket::{Bucket, Rate};
 use super::event::{Event, Regarding};
 use crate::queue::Backoff;
 
-/// How often a write is tried, and how long between.
+/// The number of attempts of a write, and the delays between them.
 const ATTEMPTS: u32 = 8;
 const RETRY: Backoff =
     Backoff { base: Duration::from_millis(500), cap: Duration::from_secs(30), jitter: 0.2 };
 
-/// How events are gathered.
+/// Limits of series and their writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rules {
-    /// A series ends when nothing was added for so long.
+    /// A series ends when no equal event was recorded for this long.
     pub(super) window: Duration,
-    /// The longest pause between two writes of one series.
+    /// The longest delay between two writes of one series.
     pub(super) pause: Duration,
     pub(super) rate: Rate,
-    /// How many series, and how many objects, are remembered.
+    /// The maximum number of series, and of objects, that are remembered.
     pub(super) most: usize,
 }
 
 impl Rules {
-    /// The pause after so many writes of one series. It begins short and doubles: what happens twice is told at once, and nothing is
-    /// written any more when all has come to rest; what goes on and on is told now and then.
+    /// Returns the delay after this many writes of one series. It starts short and doubles: a second
+    /// occurrence is written soon, nothing is written after events stop, and events that go on are written
+    /// from time to time.
     fn pause_after(&self, writes: u32) -> Duration {
         (self.pause / 32).saturating_mul(1 << writes.saturating_sub(1).min(5)).min(self.pause)
     }
 }
 
-/// What became of a recorded event.
+/// The result of recording an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// It will be written.
+    /// The event starts a series and will be written.
     New,
-    /// It is counted in a series.
+    /// The event is counted in an existing series.
     Repeated,
-    /// Dropped: its object was written about too much.
+    /// Dropped: the rate limit of its object is exceeded.
     Limited,
-    /// Dropped: too much waits to be written.
+    /// Dropped: too many events wait to be written.
     Full,
 }
 
-/// A write to be done.
+/// A write of an Event object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Write {
     pub(super) series: u64,
     pub(super) event: Arc<Event>,
-    /// Whether there is an Event object already.
+    /// True if the Event object exists already.
     pub(super) exists: bool,
-    /// How often the object was made anew: part of its name.
+    /// The number of times the Event object was recreated: part of its name.
     pub(super) edition: u32,
     pub(super) first: Timestamp,
     pub(super) last: Timestamp,
     pub(super) count: u32,
 }
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum WriteResult {
     Done,
     /// The Event object has expired meanwhile.
     Gone,
-    /// Perhaps later.
+    /// The write may succeed later.
     Failed,
-    /// Never.
+    /// The write will never succeed.
     Refused,
 }
 
@@ -84,9 +85,9 @@ struct Series {
     first: Timestamp,
     last: Timestamp,
     count: u32,
-    /// How many of them the Event object says; 0: there is none.
+    /// The count in the Event object; 0 if there is none.
     written: u32,
-    /// How often it was written.
+    /// The number of writes so far.
     writes: u32,
     edition: u32,
     attempts: u32,
@@ -95,14 +96,14 @@ struct Series {
     turn: Turn,
 }
 
-/// Where a series stands.
+/// The schedule of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     /// Nothing to write.
     Idle,
-    /// In the schedule.
+    /// A write is scheduled.
     At(Instant),
-    /// A write is underway.
+    /// A write is in flight.
     Now,
 }
 
@@ -115,6 +116,8 @@ pub(super) struct Ledger {
     buckets: HashMap<Regarding, Bucket>,
     next: u64,
     flushing: bool,
+    /// The number of recorded events that are not written yet, over all series.
+    waiting: u64,
 }
 
 impl Ledger {
@@ -127,16 +130,20 @@ impl Ledger {
             buckets: HashMap::new(),
             next: 0,
             flushing: false,
+            waiting: 0,
         }
     }
 
-    /// Enters an event.
+    /// Records an event.
     pub(super) fn record(&mut self, event: Event, at: Timestamp, now: Instant) -> Entry {
         if let Some(&id) = self.known.get(&event)
             && !self.forget_if_over(id, now)
             && let Some(series) = self.series.get_mut(&id)
         {
-            series.count = series.count.saturating_add(1);
+            if let Some(count) = series.count.checked_add(1) {
+                series.count = count;
+                self.waiting += 1;
+            }
             series.last = at;
             series.touched = now;
             let due = series.not_before.max(now);
@@ -169,11 +176,12 @@ impl Ledger {
             turn: Turn::Idle,
         };
         self.series.insert(id, series);
+        self.waiting += 1;
         self.plan(id, now);
         Entry::New
     }
 
-    /// The next write, if one is due. Tell its [outcome](Self::done).
+    /// Returns the next write, if one is due. Report its [result](Self::done).
     pub(super) fn next(&mut self, now: Instant) -> Option<Write> {
         while let Some(&(due, id)) = self.schedule.first() {
             if due > now {
@@ -184,7 +192,7 @@ impl Ledger {
             series.turn = Turn::Idle;
             let exists = series.written > 0;
             let event = Arc::clone(&series.event);
-            // A creation took its token when it was recorded.
+            // A creation took its token when the event was recorded.
             if exists
                 && !self.flushing
                 && let Err(later) = self.bucket(&event.regarding, now)
@@ -207,17 +215,18 @@ impl Ledger {
         None
     }
 
-    /// When the next write is due.
+    /// The time at which the next write is due.
     pub(super) fn due(&self) -> Option<Instant> {
         self.schedule.first().map(|(due, _)| *due)
     }
 
-    /// What became of a write; the answer is how many recorded events are lost by it.
-    pub(super) fn done(&mut self, write: &Write, outcome: Outcome, now: Instant) -> u32 {
+    /// Reports the result of a write; returns the number of recorded events that are lost by it.
+    pub(super) fn done(&mut self, write: &Write, outcome: WriteResult, now: Instant) -> u32 {
         let Some(series) = self.series.get_mut(&write.series) else { return 0 };
         series.turn = Turn::Idle;
         match outcome {
-            Outcome::Done => {
+            WriteResult::Done => {
+                self.waiting -= u64::from(write.count - series.written);
                 series.written = write.count;
                 series.attempts = 0;
                 series.writes = series.writes.saturating_add(1);
@@ -228,13 +237,14 @@ impl Ledger {
                 }
                 0
             }
-            Outcome::Gone => {
+            WriteResult::Gone => {
+                self.waiting += u64::from(series.written);
                 series.written = 0;
                 series.edition += 1;
                 self.plan(write.series, now);
                 0
             }
-            Outcome::Failed if series.attempts + 1 < ATTEMPTS => {
+            WriteResult::Failed if series.attempts + 1 < ATTEMPTS => {
                 series.attempts += 1;
                 // Any number that differs between series.
                 let dice = write.series.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -242,7 +252,7 @@ impl Ledger {
                 self.plan(write.series, due);
                 0
             }
-            Outcome::Failed | Outcome::Refused => {
+            WriteResult::Failed | WriteResult::Refused => {
                 let lost = series.count - series.written;
                 self.forget(write.series);
                 lost
@@ -250,7 +260,7 @@ impl Ledger {
         }
     }
 
-    /// Nothing is underway: a write that was, and was cut off, is due again.
+    /// Makes a write that was cancelled in flight due again.
     pub(super) fn recover(&mut self, now: Instant) {
         let cut_off: Vec<u64> =
             self.series.iter().filter(|(_, series)| series.turn == Turn::Now).map(|(id, _)| *id).collect();
@@ -262,7 +272,8 @@ impl Ledger {
         }
     }
 
-    /// This is the end: everything that waits is due, and rates do not count any more. Failures still have their pauses.
+    /// Makes everything that waits due and disables the rate limits, for the end of the process. Delays after
+    /// failures still apply.
     pub(super) fn flush(&mut self, now: Instant) {
         self.flushing = true;
         for (_, id) in std::mem::take(&mut self.schedule) {
@@ -273,12 +284,12 @@ impl Ledger {
         }
     }
 
-    /// How many recorded events are not written yet.
+    /// The number of recorded events that are not written yet.
     pub(super) fn waiting(&self) -> u64 {
-        self.series.values().map(|series| u64::from(series.count - series.written)).sum()
+        self.waiting
     }
 
-    /// Forgets what is over.
+    /// Forgets series that have ended and buckets that are full.
     pub(super) fn sweep(&mut self, now: Instant) {
         let ids: Vec<u64> = self.series.keys().copied().collect();
         for id in ids {
@@ -317,6 +328,7 @@ impl Ledger {
 
     fn forget(&mut self, id: u64) {
         if let Some(series) = self.series.remove(&id) {
+            self.waiting -= u64::from(series.count - series.written);
             self.known.remove(&series.event);
             if let Turn::At(due) = series.turn {
                 self.schedule.remove(&(due, id));

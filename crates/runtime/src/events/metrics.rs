@@ -1,4 +1,4 @@
-//! What became of events, in figures.
+//! Metrics of events.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
 
 #[derive(Debug, Default)]
 pub(super) struct Counts {
@@ -17,35 +18,46 @@ pub(super) struct Counts {
     pub(super) overflown: AtomicU64,
     pub(super) limited: AtomicU64,
     pub(super) failed: AtomicU64,
+    /// Recorded events that left the channel, or never came in.
+    pub(super) taken: AtomicU64,
+    /// Events that were taken and are not written yet.
+    pub(super) in_ledger: AtomicU64,
 }
 
-/// What became of events so far.
+/// Counters of recorded, written and dropped events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventStats {
     /// Events that were recorded.
     pub recorded: u64,
-    /// Event objects that were made.
+    /// Event objects that were created.
     pub created: u64,
-    /// Counts of series that were written.
+    /// Updates of series counts.
     pub patched: u64,
-    /// Events that were dropped because too many waited, or because nobody writes any more.
+    /// Events that were dropped because too many waited, or because the publisher has ended.
     pub overflown: u64,
-    /// Events that were dropped because their object had too many.
+    /// Events that were dropped by the rate limit of their object.
     pub limited: u64,
-    /// Events that were dropped because the API server did not take them.
+    /// Events that were dropped because the API server rejected them.
     pub failed: u64,
+    /// Events that were recorded and are neither written nor dropped yet, repetitions included.
+    pub waiting: u64,
 }
 
 impl Counts {
     pub(super) fn stats(&self) -> EventStats {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        // Read in the order in which an event moves, so that none is missed on its way.
+        let recorded = self.recorded.load(Ordering::Acquire);
+        let taken = self.taken.load(Ordering::Acquire);
+        let in_ledger = self.in_ledger.load(Ordering::Acquire);
         EventStats {
-            recorded: get(&self.recorded),
+            recorded,
             created: get(&self.created),
             patched: get(&self.patched),
             overflown: get(&self.overflown),
             limited: get(&self.limited),
             failed: get(&self.failed),
+            waiting: recorded.saturating_sub(taken) + in_ledger,
         }
     }
 }
@@ -65,7 +77,7 @@ struct ByReason {
 
 impl Collector for EventCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let EventStats { recorded, created, patched, overflown, limited, failed } = self.0.stats();
+        let EventStats { recorded, created, patched, overflown, limited, failed, waiting } = self.0.stats();
         let counter = MetricType::Counter;
         let all = encoder.encode_descriptor("windlass_events_recorded", "Events recorded", None, counter)?;
         ConstCounter::new(recorded).encode(all)?;
@@ -83,6 +95,13 @@ impl Collector for EventCollector {
         for (reason, count) in [("overflow", overflown), ("rate", limited), ("failed", failed)] {
             ConstCounter::new(count).encode(dropped.encode_family(&ByReason { reason })?)?;
         }
+        let unwritten = encoder.encode_descriptor(
+            "windlass_events_waiting",
+            "Events that were recorded and are neither written nor dropped yet",
+            None,
+            MetricType::Gauge,
+        )?;
+        ConstGauge::new(i64::try_from(waiting).unwrap_or(i64::MAX)).encode(unwritten)?;
         Ok(())
     }
 }

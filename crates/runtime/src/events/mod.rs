@@ -1,18 +1,19 @@
-//! Kubernetes events (`events.k8s.io/v1`): what `kubectl describe` shows of an object's life.
+//! Kubernetes events (`events.k8s.io/v1`), as `kubectl describe` shows them.
 //!
 //! It promises:
-//! - **Recording never waits** and never fails: it puts the event into a bounded channel. What does not fit is dropped and
-//!   counted.
-//! - **Repetition is a count.** Equal events (object, type, reason, action, note) within a window are one Event object with a
-//!   series: how many, and when last. Its count is written now and then, not each time.
-//! - **One object cannot flood the API server**: it is written about 25 times at once, then once in five minutes, as with
-//!   client-go. New events beyond that are dropped and counted; counts of series wait for their turn.
+//! - **Recording never waits** and never fails: it puts the event into a bounded channel. If the channel is
+//!   full, the event is dropped and counted.
+//! - **Repetition is a count.** Equal events (object, type, reason, action, note) within a window are one
+//!   Event object with a series: the count and the time of the last one. Its count is written from time to
+//!   time, not for each event.
+//! - **One object cannot flood the API server**: a burst of 25 writes, then one per five minutes, as with
+//!   client-go. New events beyond that are dropped and counted; updates of series counts are delayed.
 //! - **A stop loses little**: what waits is written within a deadline.
 //!
-//! It does not keep order between series, and does not make sure that an event arrives: state belongs into the status.
+//! It does not keep order between series, and does not guarantee delivery: state belongs into the status.
 //!
-//! A note is read by everybody who may read events of the namespace. Never format a Secret's content, a token or a connection
-//! string into one; name the object that holds it.
+//! A note can be read by everyone who may read events of the namespace. Never format the content of a Secret,
+//! a token or a connection string into one; name the object that holds it.
 //!
 //! ```no_run
 //! use k8s_openapi::api::core::v1::ConfigMap;
@@ -25,7 +26,7 @@
 //! let (recorder, publisher) = Recorder::new(&client, RecorderOptions::new("shop-operator"))?;
 //! let mut manager = Manager::new();
 //! recorder.show_in(manager.metrics());
-//! manager.add(Stage::Everywhere, publisher.into_part())?;
+//! manager.add(Stage::Everywhere, publisher.into_runnable())?;
 //! recorder.event(&Regarding::of(&map), EventType::Normal, "Synced", "Apply", "the shop has its configuration");
 //! # Ok(())
 //! # }
@@ -52,14 +53,14 @@ use self::ledger::{Ledger, Rules};
 pub use self::metrics::EventStats;
 use self::metrics::{Counts, EventCollector};
 pub use self::publisher::Publisher;
-use self::publisher::{Desk, Recorded};
+use self::publisher::{EventWriter, Recorded};
 use crate::client::Client;
 use crate::leader::hostname;
 use crate::metrics::Metrics;
 
-/// How events are recorded.
+/// Options of a recorder.
 #[derive(Clone, Debug)]
-#[must_use = "give it to Recorder::new"]
+#[must_use = "pass it to Recorder::new"]
 pub struct RecorderOptions {
     controller: String,
     instance: Option<String>,
@@ -71,8 +72,8 @@ pub struct RecorderOptions {
 }
 
 impl RecorderOptions {
-    /// Events in the name of this controller: letters, digits, `-`, `_` and `.`, at most 63, perhaps after a domain and a
-    /// slash (`example.com/shop-operator`), at most 128 in all.
+    /// Creates options for this reporting controller: letters, digits, `-`, `_` and `.`, at most 63,
+    /// optionally after a domain and a slash (`example.com/shop-operator`), at most 128 in all.
     pub fn new(controller: impl Into<String>) -> Self {
         Self {
             controller: controller.into(),
@@ -85,42 +86,44 @@ impl RecorderOptions {
         }
     }
 
-    /// Which of its replicas this is; otherwise the controller and the host name, which is the Pod's name. Cut at 128 bytes.
+    /// Sets the reporting instance; the default is the controller and the host name, which is the Pod's name.
+    /// Cut at 128 bytes.
     pub fn instance(self, instance: impl Into<String>) -> Self {
         Self { instance: Some(instance.into()), ..self }
     }
 
-    /// How long a series waits for the next equal event before it ends. Default: 6 minutes.
+    /// Sets the time after which a series without an equal event ends (default 6 minutes).
     pub fn window(self, window: Duration) -> Self {
         Self { window, ..self }
     }
 
-    /// The longest pause between two writes of one series. It begins with a thirty-second part of that and doubles. Default: 30 s.
+    /// Sets the longest delay between two writes of one series (default 30 s). The first delay is 1/32 of it;
+    /// it doubles with each write.
     pub fn pause(self, pause: Duration) -> Self {
         Self { pause, ..self }
     }
 
-    /// How much one object may be written about.
+    /// Sets the rate limit of writes per object.
     pub fn rate(self, rate: Rate) -> Self {
         Self { rate, ..self }
     }
 
-    /// How many events wait at most between recorders and the publisher. Default: 1024.
+    /// Sets the capacity of the channel between recorders and the publisher (default 1024 events).
     pub fn capacity(self, capacity: usize) -> Self {
         Self { capacity, ..self }
     }
 
-    /// How long a stop may take to write what is left. Default: 5 s.
+    /// Sets the deadline for writing what is left when the process stops (default 5 s).
     pub fn flush(self, flush: Duration) -> Self {
         Self { flush, ..self }
     }
 }
 
-/// The API server would refuse every event in this name.
+/// The API server would reject every event of this reporting controller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} cannot be the name of a reporting controller: take letters, digits, '-', '_' and '.' (at most 63, the first and \
-     the last a letter or a digit), perhaps after a domain and a slash, at most 128 in all"
+    "{0:?} cannot be the name of a reporting controller: use letters, digits, '-', '_' and '.' (at most 63, the first and \
+     the last a letter or a digit), optionally after a domain and a slash, at most 128 in all"
 )]
 pub struct InvalidController(String);
 
@@ -131,12 +134,12 @@ pub struct Recorder {
     counts: Arc<Counts>,
 }
 
-/// How many series, and how many objects, are remembered at most.
+/// Maximum number of series, and of objects, that are remembered.
 const MOST: usize = 4096;
 
 impl Recorder {
-    /// A recorder, and what writes its events. The account of the client needs `create` and `patch` of `events` in
-    /// `events.k8s.io`.
+    /// Creates a recorder and the publisher that writes its events. The account of the client needs `create`
+    /// and `patch` of `events` in `events.k8s.io`.
     pub fn new(client: &Client, options: RecorderOptions) -> Result<(Self, Publisher), InvalidController> {
         let RecorderOptions { controller, instance, window, pause, rate, capacity, flush } = options;
         if !is_qualified(&controller) {
@@ -148,7 +151,7 @@ impl Recorder {
         let publisher = Publisher {
             recorded,
             ledger: Ledger::new(Rules { window, pause, rate, most: MOST }),
-            desk: Desk {
+            writer: EventWriter {
                 client: client.clone(),
                 controller,
                 instance: clip(&instance, LONGEST_WORD).to_owned(),
@@ -175,24 +178,26 @@ impl Recorder {
 
     /// Records an event. Never waits.
     pub fn record(&self, event: Event) {
-        self.counts.recorded.fetch_add(1, Ordering::Relaxed);
+        self.counts.recorded.fetch_add(1, Ordering::Release);
         if self.sender.try_send((event, Timestamp::now())).is_err() {
             self.counts.overflown.fetch_add(1, Ordering::Relaxed);
+            self.counts.taken.fetch_add(1, Ordering::Release);
         }
     }
 
-    /// What became of events so far.
+    /// Counters of recorded, written and dropped events.
     pub fn stats(&self) -> EventStats {
         self.counts.stats()
     }
 
-    /// Shows that in the metrics, as `windlass_events_*`. A registry shows one recorder and its clones.
+    /// Exposes these counters in the metrics as `windlass_events_*`. A registry shows one recorder and its
+    /// clones.
     pub fn show_in(&self, metrics: &Metrics) {
         metrics.register(EventCollector(Arc::clone(&self.counts)));
     }
 }
 
-/// Whether the API server takes a name for that of a controller.
+/// Returns true if the API server accepts this name of a reporting controller.
 fn is_qualified(name: &str) -> bool {
     let (domain, word) = name.split_once('/').map_or((None, name), |(domain, word)| (Some(domain), word));
     let ends = |text: &str| {
@@ -214,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_that_the_api_server_takes_are_taken() {
+    fn only_valid_reporting_controller_names_are_accepted() {
         let long = "x".repeat(64);
         let (domain, far) =
             (format!("{}/x", "d.".repeat(20) + "d"), format!("{}/{}", "d.".repeat(40) + "d", &long[1..]));

@@ -1,4 +1,4 @@
-//! Writes what was recorded: the one place of this module that talks to the API server.
+//! The publisher writes recorded events: the one place of this module that calls the API server.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use tokio::sync::{Mutex, mpsc};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::event::Event;
-use super::ledger::{Entry, Ledger, Outcome, Write};
+use super::ledger::{Entry, Ledger, Write, WriteResult};
 use super::metrics::Counts;
 use crate::client::{Client, ClientError, Failure, Patch};
 use crate::key::ObjectKey;
-use crate::manager::{BoxError, Context, OnFailure, Part, Stop};
+use crate::manager::{BoxError, Context, OnFailure, Runnable, Stop};
 
-/// How long one write may take. Events are worth a try, not patience.
+/// The deadline of one write. Events are best effort.
 const WRITE_DEADLINE: Duration = Duration::from_secs(10);
 
-/// The longest name of an object.
+/// Maximum length of an object name.
 const LONGEST_NAME: usize = 253;
 
-/// An event and when it happened.
+/// An event and its time.
 pub(super) type Recorded = (Event, Timestamp);
 
 /// Writes events in the background. Nothing is written before it [runs](Self::run).
@@ -35,7 +35,7 @@ pub(super) type Recorded = (Event, Timestamp);
 pub struct Publisher {
     pub(super) recorded: mpsc::Receiver<Recorded>,
     pub(super) ledger: Ledger,
-    pub(super) desk: Desk,
+    pub(super) writer: EventWriter,
     pub(super) counts: Arc<Counts>,
     pub(super) flush: Duration,
     pub(super) window: Duration,
@@ -43,17 +43,17 @@ pub struct Publisher {
 
 impl std::fmt::Debug for Publisher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Publisher").field("controller", &self.desk.controller).finish_non_exhaustive()
+        f.debug_struct("Publisher").field("controller", &self.writer.controller).finish_non_exhaustive()
     }
 }
 
 impl Publisher {
-    /// Writes until a stop is requested, then what is left, within the flush deadline. After it has ended, recorders drop what
-    /// they are given.
+    /// Writes until a stop is requested, then writes what is left, within the flush deadline. After it has
+    /// ended, recorders drop new events.
     ///
-    /// Cancellation: dropped, it writes no more, and forgets nothing; it can be run again.
+    /// Cancellation: dropping the future pauses writing and forgets nothing; it can be run again.
     pub async fn run(&mut self, stop: &Stop) {
-        let mut underway: Option<BoxFuture<'static, (Write, Outcome)>> = None;
+        let mut underway: Option<BoxFuture<'static, (Write, WriteResult)>> = None;
         self.ledger.recover(Instant::now());
         let mut sweep = Instant::now() + self.window;
         loop {
@@ -63,7 +63,7 @@ impl Publisher {
                 sweep = now + self.window;
             }
             if underway.is_none() {
-                underway = self.ledger.next(now).map(|write| self.desk.write(write));
+                underway = self.ledger.next(now).map(|write| self.writer.write(write));
             }
             let due = if underway.is_some() { None } else { self.ledger.due() };
             tokio::select! {
@@ -80,11 +80,11 @@ impl Publisher {
         self.finish(underway).await;
     }
 
-    /// As a part of a manager, for [`Stage::Everywhere`](crate::manager::Stage::Everywhere): it stops after everything that
-    /// has something to say.
-    pub fn into_part(self) -> Part {
+    /// Returns a runnable for [`Stage::Everywhere`](crate::manager::Stage::Everywhere): it stops after
+    /// everything that records events.
+    pub fn into_runnable(self) -> Runnable {
         let publisher = Arc::new(Mutex::new(self));
-        let part = Part::new("events", move |context: Context| {
+        let runnable = Runnable::new("events", move |context: Context| {
             let publisher = Arc::clone(&publisher);
             async move {
                 context.ready();
@@ -92,30 +92,35 @@ impl Publisher {
                 Ok::<_, BoxError>(())
             }
         });
-        part.on_failure(OnFailure::Restart)
+        runnable.on_failure(OnFailure::Restart)
     }
 
     fn enter(&mut self, event: Event, at: Timestamp) {
         let entry = self.ledger.record(event, at, Instant::now());
-        let counter = match entry {
-            Entry::New | Entry::Repeated => return,
-            Entry::Limited => &self.counts.limited,
-            Entry::Full => &self.counts.overflown,
+        let dropped = match entry {
+            Entry::New | Entry::Repeated => None,
+            Entry::Limited => Some(&self.counts.limited),
+            Entry::Full => Some(&self.counts.overflown),
         };
-        counter.fetch_add(1, Ordering::Relaxed);
+        if let Some(counter) = dropped {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+        self.counts.in_ledger.store(self.ledger.waiting(), Ordering::Release);
+        self.counts.taken.fetch_add(1, Ordering::Release);
     }
 
-    fn done(&mut self, write: &Write, outcome: Outcome) {
-        if outcome == Outcome::Done {
+    fn done(&mut self, write: &Write, outcome: WriteResult) {
+        if outcome == WriteResult::Done {
             let counter = if write.exists { &self.counts.patched } else { &self.counts.created };
             counter.fetch_add(1, Ordering::Relaxed);
         }
         let lost = self.ledger.done(write, outcome, Instant::now());
         self.counts.failed.fetch_add(lost.into(), Ordering::Relaxed);
+        self.counts.in_ledger.store(self.ledger.waiting(), Ordering::Release);
     }
 
     /// Writes what is left, as far as the deadline allows.
-    async fn finish(&mut self, mut underway: Option<BoxFuture<'static, (Write, Outcome)>>) {
+    async fn finish(&mut self, mut underway: Option<BoxFuture<'static, (Write, WriteResult)>>) {
         self.recorded.close();
         while let Ok((event, at)) = self.recorded.try_recv() {
             self.enter(event, at);
@@ -128,7 +133,7 @@ impl Publisher {
                     let (write, outcome) = writing.await;
                     self.done(&write, outcome);
                 }
-                underway = self.ledger.next(Instant::now()).map(|write| self.desk.write(write));
+                underway = self.ledger.next(Instant::now()).map(|write| self.writer.write(write));
                 match (&underway, self.ledger.due()) {
                     (Some(_), _) => {}
                     (None, Some(due)) => sleep_until(due).await,
@@ -139,7 +144,8 @@ impl Publisher {
         if timeout_at(deadline, all).await.is_err() {
             let lost = self.ledger.waiting();
             self.counts.failed.fetch_add(lost, Ordering::Relaxed);
-            tracing::warn!(lost, "events could not be written before the end");
+            self.counts.in_ledger.store(0, Ordering::Release);
+            tracing::warn!(lost, "events could not be written before the process ended");
         }
     }
 }
@@ -151,17 +157,17 @@ async fn pending_unless<T>(future: Option<&mut BoxFuture<'static, T>>) -> T {
     }
 }
 
-/// Where events are put into words and sent.
-pub(super) struct Desk {
+/// Formats events and sends them.
+pub(super) struct EventWriter {
     pub(super) client: Client,
     pub(super) controller: String,
     pub(super) instance: String,
     pub(super) names: RandomState,
 }
 
-impl Desk {
-    /// Does a write. It goes on for as long as it is polled; the outcome comes with the write that it is of.
-    fn write(&self, write: Write) -> BoxFuture<'static, (Write, Outcome)> {
+impl EventWriter {
+    /// Executes a write while it is polled; returns the write with its result.
+    fn write(&self, write: Write) -> BoxFuture<'static, (Write, WriteResult)> {
         let key = self.key(&write);
         let events = self.client.objects::<api::Event>();
         let (body, controller) = (self.body(&key, &write), self.controller.clone());
@@ -174,25 +180,26 @@ impl Desk {
                 }
             };
             let outcome = match timeout(WRITE_DEADLINE, sent).await {
-                Ok(Ok(_)) => Outcome::Done,
+                Ok(Ok(_)) => WriteResult::Done,
                 Ok(Err(error)) => judge(&error, write.exists),
-                Err(_) => Outcome::Failed,
+                Err(_) => WriteResult::Failed,
             };
             (write, outcome)
         }
         .boxed()
     }
 
-    /// The same for the same series in every attempt, so that a creation whose answer was lost is not done twice.
+    /// The name is the same in every attempt of a series, so that a creation whose response was lost is not
+    /// repeated under another name.
     fn key(&self, write: &Write) -> ObjectKey {
         let unique = format!("{:016x}", self.names.hash_one((write.series, write.edition)));
         let regarding = &write.event.regarding;
         let stem = regarding.stem(LONGEST_NAME - unique.len() - 1);
-        ObjectKey::namespaced(regarding.home(), format!("{stem}.{unique}"))
+        ObjectKey::namespaced(regarding.event_namespace(), format!("{stem}.{unique}"))
     }
 
     fn body(&self, key: &ObjectKey, write: &Write) -> Value {
-        // A count of one is no series.
+        // A count of one is not a series.
         let series = (write.count > 1)
             .then(|| json!({"count": write.count, "lastObservedTime": MicroTime(write.last)}));
         if write.exists {
@@ -222,21 +229,55 @@ impl Desk {
     }
 }
 
-fn judge(error: &ClientError, exists: bool) -> Outcome {
+fn judge(error: &ClientError, exists: bool) -> WriteResult {
     match error.failure() {
-        // The first attempt had worked, and its answer was lost.
-        Failure::AlreadyExists if !exists => Outcome::Done,
-        Failure::NotFound if exists => Outcome::Gone,
+        // The first attempt had succeeded, and its response was lost.
+        Failure::AlreadyExists if !exists => WriteResult::Done,
+        Failure::NotFound if exists => WriteResult::Gone,
         Failure::Throttled { .. }
         | Failure::Timeout
         | Failure::Unavailable
         | Failure::Internal
         | Failure::Unauthorized
         | Failure::Conflict
-        | Failure::Garbled => Outcome::Failed,
+        | Failure::Fenced
+        | Failure::Garbled => WriteResult::Failed,
+        _ if has_no_namespace(error) => {
+            tracing::debug!(%error, "event dropped: its namespace is being deleted");
+            WriteResult::Refused
+        }
         _ => {
-            tracing::warn!(%error, "an event was refused and is dropped");
-            Outcome::Refused
+            tracing::warn!(%error, "event rejected by the API server and dropped");
+            WriteResult::Refused
+        }
+    }
+}
+
+/// Returns whether an event cannot be created because its namespace is being deleted or gone: every object in
+/// the namespace has events about its end, and nobody can read them.
+fn has_no_namespace(error: &ClientError) -> bool {
+    matches!(error.failure(), Failure::Terminating | Failure::NotFound)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Operation;
+    use crate::resource::ResourceType;
+
+    #[test]
+    fn users_n19_events_of_a_namespace_that_is_being_deleted_are_dropped_without_a_warning() {
+        for (failure, silent) in [
+            (Failure::Terminating, true),
+            (Failure::NotFound, true),
+            (Failure::Forbidden, false),
+            (Failure::Invalid(Vec::new()), false),
+        ] {
+            let resource = ResourceType::of::<api::Event>();
+            let operation = Operation { verb: "create", resource, key: None };
+            let error = ClientError::new(operation, failure.clone(), "");
+            assert_eq!(judge(&error, false), WriteResult::Refused, "{failure}");
+            assert_eq!(has_no_namespace(&error), silent, "{failure}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! One candidate from start to end: waits, leads while the work runs, releases.
+//! The campaign of one candidate: stands by, leads while the work runs, releases the lease.
 //!
-//! It does what the [protocol](super::protocol) decides, and nothing else.
+//! It executes the decisions of the [protocol](super::protocol), and nothing else.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -10,42 +10,42 @@ use futures::stream::BoxStream;
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::lock::{Lock, Refusal};
-use super::protocol::{Failed, Loss, Protocol, Step, Write};
+use super::lock::{LeaseError, Lock};
+use super::protocol::{Failed, LeaseAction, Loss, Protocol, Write};
 use super::record::Found;
 use super::standing::{Stand, Standing};
 use super::times::Times;
 use crate::jitter::chance;
 use crate::stop::Stop;
 
-/// The pause before a watch that failed is opened again. Looking goes on meanwhile, so it is no hurry.
+/// The delay before a failed watch is opened again. Reads continue meanwhile, so there is no hurry.
 const WATCH_AGAIN: Duration = Duration::from_secs(30);
 
 /// The lease was lost, and the work was dropped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LeaseLost {
-    /// No renewal worked in time.
+    /// No renewal succeeded before the renew deadline.
     #[error(
         "the lease {lease} could not be renewed for {renew_deadline:?} ({why}); all work that needs it was stopped, \
-         because another may lead soon"
+         because another replica may lead soon"
     )]
     Deadline {
         /// Namespace and name of the Lease.
         lease: String,
-        /// For how long.
+        /// The renew deadline.
         renew_deadline: Duration,
         /// The last failure.
         why: String,
     },
-    /// Somebody else wrote himself into the Lease while we held it.
+    /// Another holder was written into the Lease while this process held it.
     #[error(
         "the lease {lease} was taken by {holder:?} while it was held here; all work that needs it was stopped; \
-         somebody changed the Lease by hand, or candidates have different times"
+         the Lease was changed by hand, or candidates have different times"
     )]
     Taken {
         /// Namespace and name of the Lease.
         lease: String,
-        /// Who has it now; empty: nobody.
+        /// The new holder; empty if there is none.
         holder: String,
     },
 }
@@ -56,7 +56,7 @@ pub(super) struct Campaign<'a, L> {
     pub(super) times: Times,
     pub(super) protocol: Protocol,
     pub(super) stand: Stand<'a>,
-    /// The last failure, to be said once and when the lease is lost.
+    /// The last failure: logged once, and part of the error when the lease is lost.
     last_failure: Option<String>,
 }
 
@@ -66,7 +66,7 @@ impl<'a, L: Lock> Campaign<'a, L> {
         Self { lock, lease, times, protocol, stand, last_failure: None }
     }
 
-    /// See [`Election::lead`](super::Election::lead).
+    /// Implements [`Election::lead`](super::Election::lead).
     pub(super) async fn run<T, W: Future<Output = T>>(
         mut self,
         stop: &Stop,
@@ -77,16 +77,16 @@ impl<'a, L: Lock> Campaign<'a, L> {
             return Ok(None);
         }
         self.stand.take(Standing::Leading);
-        tracing::info!(lease = self.lease, "this process leads");
+        tracing::info!(lease = self.lease, "this process is the leader");
         let ended = {
             let mut work = pin!(work());
             tokio::select! {
-                // The lease first: work that is ready does not run without it.
+                // The lease is checked first: work that is ready does not run without it.
                 biased;
                 loss = self.keep() => Err(loss),
                 done = &mut work => Ok(done),
             }
-            // Here the work is dropped, so that nothing of it runs when others hear of its end.
+            // The work is dropped here, so that nothing of it runs when the loss of the lease is published.
         };
         match ended {
             Ok(done) => {
@@ -96,19 +96,19 @@ impl<'a, L: Lock> Campaign<'a, L> {
             Err(loss) => {
                 self.stand.take(Standing::Ended);
                 let error = self.explain(loss);
-                tracing::error!(%error, "this process leads no more");
+                tracing::error!(%error, "this process is no longer the leader");
                 Err(error)
             }
         }
     }
 
-    /// Waits until we lead; `false` if told to stop before.
+    /// Waits until this candidate leads; returns `false` if a stop is requested before.
     async fn stand_by(&mut self, stop: &Stop) -> bool {
         let mut watch = Watch::default();
         while !self.protocol.leads() {
             match self.protocol.decide(Instant::now(), Timestamp::now()) {
-                Step::Read => {
-                    // Either there is no watch, or it did not tell what it should have.
+                LeaseAction::Read => {
+                    // Either there is no watch, or it missed a change.
                     watch.close(&mut self.protocol);
                     tokio::select! {
                         biased;
@@ -116,9 +116,10 @@ impl<'a, L: Lock> Campaign<'a, L> {
                         () = self.read() => {}
                     }
                 }
-                // Not cut off by a stop: what was acquired must be released. It has its own deadline.
-                Step::Write(write) => self.write(write).await,
-                Step::Wait(until) => {
+                // Not cancelled by a stop: an acquired lease must be released. The request has its own
+                // deadline.
+                LeaseAction::Write(write) => self.write(write).await,
+                LeaseAction::Wait(until) => {
                     watch.open(self.lock, &mut self.protocol);
                     tokio::select! {
                         biased;
@@ -131,8 +132,8 @@ impl<'a, L: Lock> Campaign<'a, L> {
                         () = sleep_until(until) => {}
                     }
                 }
-                // Only who leads can lose.
-                Step::Lost(_) => return false,
+                // Only a leader can lose the lease.
+                LeaseAction::Lost(_) => return false,
             }
             if stop.is_requested() {
                 return false;
@@ -141,40 +142,44 @@ impl<'a, L: Lock> Campaign<'a, L> {
         true
     }
 
-    /// Keeps the lease until it is lost. Cancel safe: a renewal that is cut off counts as not known.
+    /// Keeps the lease until it is lost. Cancel safe: the result of a cancelled renewal counts as unknown.
     async fn keep(&mut self) -> Loss {
         loop {
             match self.protocol.decide(Instant::now(), Timestamp::now()) {
-                Step::Read => self.read().await,
-                Step::Write(write) => {
+                LeaseAction::Read => self.read().await,
+                LeaseAction::Write(write) => {
                     self.write(write).await;
                     if self.protocol.version().is_none() {
                         self.stand.slow_path();
                     }
                 }
-                Step::Wait(until) => sleep_until(until).await,
-                Step::Lost(loss) => return loss,
+                LeaseAction::Wait(until) => sleep_until(until).await,
+                LeaseAction::Lost(loss) => {
+                    self.stand.fence().close();
+                    return loss;
+                }
             }
         }
     }
 
-    /// Gives the lease back, so that a successor need not wait. Does what it can within one request's deadline.
+    /// Releases the lease, so that a successor does not have to wait. Best effort, within one request's
+    /// deadline.
     async fn release(&mut self) {
         self.stand.take(Standing::Ended);
         let deadline = Instant::now() + self.times.request_deadline();
         let release = async {
             while let Some(step) = self.protocol.release(Instant::now(), Timestamp::now()) {
                 match step {
-                    Step::Write(write) => self.write(write).await,
-                    Step::Wait(until) => sleep_until(until).await,
-                    Step::Read | Step::Lost(_) => self.read().await,
+                    LeaseAction::Write(write) => self.write(write).await,
+                    LeaseAction::Wait(until) => sleep_until(until).await,
+                    LeaseAction::Read | LeaseAction::Lost(_) => self.read().await,
                 }
             }
         };
         if timeout_at(deadline, release).await.is_err() {
             tracing::warn!(
                 lease = self.lease,
-                "the lease could not be released; a successor waits until it expires"
+                "lease could not be released; the next leader waits until it expires"
             );
         }
     }
@@ -189,19 +194,23 @@ impl<'a, L: Lock> Campaign<'a, L> {
     }
 
     async fn write(&mut self, write: Write) {
-        let sent = Instant::now();
+        let (sent, clock) = (Instant::now(), self.stand.fence().now());
         self.protocol.sending();
         match timeout_at(self.deadline(sent), self.lock.write(&write)).await {
             Ok(Ok(found)) => {
                 self.last_failure = None;
                 self.protocol.wrote(found, sent, Instant::now());
+                if self.protocol.leads() {
+                    self.stand.fence().open_until(clock + self.times.renew_deadline);
+                }
             }
             Ok(Err(refusal)) => self.failed(&refusal, sent),
             Err(_) => self.failed(&self.no_answer("written"), sent),
         }
     }
 
-    /// When to give up on a request: in time for another, and not after the lease is lost anyway.
+    /// The deadline of a request: it leaves time for another attempt, and is not later than the loss of the
+    /// lease.
     fn deadline(&self, now: Instant) -> Instant {
         let deadline = now + self.times.request_deadline();
         self.protocol.deadline().map_or(deadline, |lost| deadline.min(lost))
@@ -213,25 +222,25 @@ impl<'a, L: Lock> Campaign<'a, L> {
         let holder = self.protocol.holder();
         if !self.protocol.leads() && holder != before.as_deref() {
             if let Some(holder) = holder {
-                tracing::info!(lease = self.lease, holder, "another process leads");
+                tracing::info!(lease = self.lease, holder, "another process is the leader");
             }
             self.stand.take(Standing::Standby { leader: holder.map(str::to_owned) });
         }
     }
 
-    fn failed(&mut self, refusal: &Refusal, sent: Instant) {
+    fn failed(&mut self, refusal: &LeaseError, sent: Instant) {
         self.protocol.failed(&refusal.failed, sent, Instant::now(), self.pause());
         if refusal.failed == Failed::Unknown {
             self.note(refusal);
         } else {
-            tracing::debug!(lease = self.lease, %refusal, "somebody else wrote the lease");
+            tracing::debug!(lease = self.lease, %refusal, "another process wrote the lease");
         }
     }
 
-    /// Says a failure once, not every two seconds.
-    fn note(&mut self, refusal: &Refusal) {
+    /// Logs a failure once instead of every two seconds.
+    fn note(&mut self, refusal: &LeaseError) {
         if self.last_failure.as_ref() != Some(&refusal.message) {
-            tracing::warn!(lease = self.lease, %refusal, "a request for the lease failed, and is tried again");
+            tracing::warn!(lease = self.lease, %refusal, "lease request failed, retrying");
             self.last_failure = Some(refusal.message.clone());
         }
     }
@@ -240,9 +249,9 @@ impl<'a, L: Lock> Campaign<'a, L> {
         if self.protocol.leads() { self.times.retry_period } else { self.times.spread_retry(chance()) }
     }
 
-    fn no_answer(&self, what: &str) -> Refusal {
+    fn no_answer(&self, what: &str) -> LeaseError {
         let message = format!("the Lease {} could not be {what} in time", self.lease);
-        Refusal { failed: Failed::Unknown, message }
+        LeaseError { failed: Failed::Unknown, message }
     }
 
     fn explain(&self, loss: Loss) -> LeaseLost {
@@ -251,17 +260,17 @@ impl<'a, L: Lock> Campaign<'a, L> {
             Loss::Deadline => LeaseLost::Deadline {
                 lease,
                 renew_deadline: self.times.renew_deadline,
-                why: self.last_failure.clone().unwrap_or_else(|| "no answer in time".to_owned()),
+                why: self.last_failure.clone().unwrap_or_else(|| "no response in time".to_owned()),
             },
             Loss::Taken(holder) => LeaseLost::Taken { lease, holder },
         }
     }
 }
 
-/// What tells a standby of changes. Only a help: without it, a standby looks by itself.
+/// The watch of a standby. Optional: without it, a standby reads the Lease periodically.
 #[derive(Default)]
 struct Watch {
-    changes: Option<BoxStream<'static, Result<Option<Found>, Refusal>>>,
+    changes: Option<BoxStream<'static, Result<Option<Found>, LeaseError>>>,
     not_before: Option<Instant>,
 }
 
@@ -274,9 +283,9 @@ impl Watch {
         }
     }
 
-    /// The next change; an error or `None` when there will be none for a while. Waits for ever where there is no watch.
-    /// Cancel safe.
-    async fn next(&mut self, protocol: &mut Protocol) -> Option<Result<Option<Found>, Refusal>> {
+    /// Returns the next change; an error or `None` when the watch has ended. Waits without end if there is no
+    /// watch. Cancel safe.
+    async fn next(&mut self, protocol: &mut Protocol) -> Option<Result<Option<Found>, LeaseError>> {
         let Some(changes) = &mut self.changes else { return std::future::pending().await };
         let heard = changes.next().await;
         match &heard {

@@ -1,21 +1,21 @@
-//! Who we are and where: names that nobody has to configure.
+//! Defaults for the identity and the namespace of a candidate.
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Where a Pod finds the name of its namespace.
+/// The file in a Pod that contains the name of its namespace.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
-/// Nothing says which namespace this process is in.
+/// The namespace of this process cannot be determined.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the namespace of the Lease is not known: this process does not run in a Pod ({NAMESPACE_FILE}: {0}); \
-     name it with ElectionOptions::namespace"
+    "the namespace of the Lease is unknown: this process does not run in a Pod ({NAMESPACE_FILE}: {0}); \
+     set it with ElectionOptions::namespace"
 )]
 pub struct NamespaceUnknown(#[source] std::io::Error);
 
-/// The namespace of the Pod that this process runs in.
+/// Returns the namespace of the Pod that this process runs in.
 pub fn pod_namespace() -> Result<String, NamespaceUnknown> {
     namespace_in(Path::new(NAMESPACE_FILE))
 }
@@ -28,7 +28,7 @@ fn namespace_in(file: &Path) -> Result<String, NamespaceUnknown> {
     }
 }
 
-/// The name of this machine; in a Pod, the Pod's.
+/// Returns the host name; in a Pod, the Pod's name.
 pub(crate) fn hostname() -> String {
     let named = std::env::var("HOSTNAME").ok();
     named
@@ -38,13 +38,13 @@ pub(crate) fn hostname() -> String {
         .unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// A name that no other candidate has, in this process or another, now or later.
+/// Returns an identity that no other candidate has, in this process or another, now or later.
 pub(super) fn unique(prefix: &str) -> String {
     format!("{prefix}_{}", random_uuid())
 }
 
-/// A random UUID (version 4). The standard library's hash keys are the operating system's randomness: good enough to
-/// be unique, not for secrets.
+/// Returns a random UUID (version 4). The standard library's hash keys come from the operating system's
+/// randomness: good enough to be unique, not for secrets.
 fn random_uuid() -> String {
     let salt = (SystemTime::now(), std::process::id());
     let keys = RandomState::new();
@@ -76,10 +76,10 @@ mod tests {
     }
 
     #[test]
-    fn outside_of_a_pod_the_error_says_what_to_do() {
+    fn the_namespace_error_outside_of_a_pod_names_a_remedy() {
         let dir = std::env::temp_dir().join(unique("windlass-namespace"));
         let error = namespace_in(&dir).unwrap_err();
-        assert!(error.to_string().contains("name it with ElectionOptions::namespace"), "{error}");
+        assert!(error.to_string().contains("set it with ElectionOptions::namespace"), "{error}");
         std::fs::write(&dir, "shop\n").unwrap();
         assert_eq!(namespace_in(&dir).unwrap(), "shop");
         std::fs::write(&dir, "\n").unwrap();

@@ -14,40 +14,40 @@ use super::record::Found;
 use crate::client::{Client, ClientError, Patch, root_cause};
 use crate::key::ObjectKey;
 
-/// In whose name the Lease is written.
+/// The field manager of the Lease.
 const MANAGER: &str = "windlass-leader-election";
 
-/// How long the server keeps a watch open, in seconds; as long as kube permits.
+/// Timeout of a watch request in seconds: the longest that kube permits.
 const WATCH_SECONDS: u32 = 290;
 
-/// What a campaign needs of a Lease. There are two: the real one, and that of the tests.
+/// The operations of a campaign on a Lease. There are two implementations: the real one, and one for tests.
 pub(super) trait Lock: Sync {
-    /// The Lease, if there is one. Cancel safe.
-    fn read(&self) -> impl Future<Output = Result<Option<Found>, Refusal>> + Send;
-    /// Writes it; the Lease as it is then. Cancelled, it may or may not have been done.
-    fn write(&self, write: &Write) -> impl Future<Output = Result<Found, Refusal>> + Send;
-    /// What becomes of it after a version. Ends, or fails, when it can tell no more.
-    fn changes(&self, since: Option<&str>) -> BoxStream<'static, Result<Option<Found>, Refusal>>;
+    /// Reads the Lease; `None` if it does not exist. Cancel safe.
+    fn read(&self) -> impl Future<Output = Result<Option<Found>, LeaseError>> + Send;
+    /// Writes the Lease and returns its new form. A cancelled write may or may not have been done.
+    fn write(&self, write: &Write) -> impl Future<Output = Result<Found, LeaseError>> + Send;
+    /// Watches the Lease from a resource version. The stream ends, or fails, when the watch does.
+    fn changes(&self, since: Option<&str>) -> BoxStream<'static, Result<Option<Found>, LeaseError>>;
 }
 
-/// A request that failed: what that means, and how to say it.
+/// A failed request: its meaning for the protocol, and a message.
 #[derive(Clone, Debug)]
-pub(super) struct Refusal {
+pub(super) struct LeaseError {
     pub(super) failed: Failed,
     pub(super) message: String,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for LeaseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl From<ClientError> for Refusal {
+impl From<ClientError> for LeaseError {
     fn from(error: ClientError) -> Self {
         let certain = error.is_conflict() || error.is_already_exists();
         let remedy = if error.is_forbidden() {
-            "; the role of this account must allow get, create, patch and (better) watch of leases in coordination.k8s.io"
+            "; the role of this account must allow get, create, patch and preferably watch of leases in coordination.k8s.io"
         } else {
             ""
         };
@@ -67,12 +67,12 @@ pub(super) struct LeaseLock {
 }
 
 impl Lock for LeaseLock {
-    async fn read(&self) -> Result<Option<Found>, Refusal> {
+    async fn read(&self) -> Result<Option<Found>, LeaseError> {
         let lease = self.client.objects::<Lease>().find(&self.key).await?;
         Ok(lease.as_ref().map(Found::from))
     }
 
-    async fn write(&self, write: &Write) -> Result<Found, Refusal> {
+    async fn write(&self, write: &Write) -> Result<Found, LeaseError> {
         let leases = self.client.objects::<Lease>();
         let mut lease = json!({
             "apiVersion": "coordination.k8s.io/v1",
@@ -86,22 +86,23 @@ impl Lock for LeaseLock {
         let written = match &write.replaces {
             None => leases.create(&self.key, &lease).await,
             Some(version) => {
-                // A merge patch that names a version is refused if it is another, and leaves alone what it does not name.
+                // A merge patch with a resource version is rejected if the object has a different one, and
+                // keeps fields that it does not name.
                 lease["metadata"]["resourceVersion"] = json!(version);
                 leases.patch(&self.key, &Patch::Merge(lease), MANAGER).await
             }
         };
         match written {
             Ok(lease) => Ok(Found::from(&lease)),
-            // Deleted meanwhile, so nothing was written.
+            // The Lease was deleted meanwhile, so nothing was written.
             Err(error) if error.is_not_found() && write.replaces.is_some() => {
-                Err(Refusal { failed: Failed::Conflict, message: error.to_string() })
+                Err(LeaseError { failed: Failed::Conflict, message: error.to_string() })
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    fn changes(&self, since: Option<&str>) -> BoxStream<'static, Result<Option<Found>, Refusal>> {
+    fn changes(&self, since: Option<&str>) -> BoxStream<'static, Result<Option<Found>, LeaseError>> {
         let namespace = self.key.namespace().unwrap_or_default();
         let leases = Api::<Lease>::namespaced(self.client.kube().clone(), namespace);
         let wanted = WatchParams::default()
@@ -110,7 +111,7 @@ impl Lock for LeaseLock {
         let since = since.unwrap_or("0").to_owned();
         let events = async move {
             let events = leases.watch(&wanted, &since).await.map_err(unheard)?;
-            Ok::<_, Refusal>(events.map_err(unheard))
+            Ok::<_, LeaseError>(events.map_err(unheard))
         };
         futures::stream::once(events)
             .try_flatten()
@@ -121,7 +122,7 @@ impl Lock for LeaseLock {
                     }
                     Ok(WatchEvent::Deleted(_)) => Some(Ok(None)),
                     Ok(WatchEvent::Bookmark(_)) => None,
-                    Ok(WatchEvent::Error(status)) => Some(Err(Refusal {
+                    Ok(WatchEvent::Error(status)) => Some(Err(LeaseError {
                         failed: Failed::Unknown,
                         message: format!("the watch of the Lease failed: {}", status.message),
                     })),
@@ -133,10 +134,10 @@ impl Lock for LeaseLock {
     }
 }
 
-fn unheard(error: kube::Error) -> Refusal {
+fn unheard(error: kube::Error) -> LeaseError {
     let why = match error {
         kube::Error::Api(status) => status.message,
         other => root_cause(&other),
     };
-    Refusal { failed: Failed::Unknown, message: format!("the Lease cannot be watched: {why}") }
+    LeaseError { failed: Failed::Unknown, message: format!("the Lease cannot be watched: {why}") }
 }

@@ -1,5 +1,5 @@
-//! The election in the metrics, under client-go's names. Both are really there (controller-runtime counts slow paths
-//! and never shows them).
+//! Metrics of the election, under client-go's names. Both are really exposed (controller-runtime counts slow
+//! paths and never shows them).
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Collector for ElectionCollector {
         ConstGauge::new(leads).encode(status.encode_family(&labels)?)?;
         let mut slow = encoder.encode_descriptor(
             "leader_election_slowpath",
-            "Renewals that did not work at the first try, and read the Lease again",
+            "Renewals that failed at the first attempt and read the Lease again",
             None,
             MetricType::Counter,
         )?;

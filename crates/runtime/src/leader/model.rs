@@ -1,4 +1,4 @@
-//! Some candidates, one Lease, a bad network: never two leaders, and soon one again.
+//! A model of several candidates, one Lease and a bad network: never two leaders, and soon one again.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use tokio::time::Instant;
 
-use super::protocol::{Failed, Protocol, Step, Write};
+use super::protocol::{Failed, LeaseAction, Protocol, Write};
 use super::record::{Found, Record};
 use super::times::Times;
 
 const TICK: Duration = Duration::from_millis(100);
-/// Long enough for requests underway to die, a lease to expire and somebody to take it.
+/// Long enough for requests in flight to end, a lease to expire and a candidate to take it.
 const CALM: u32 = 150;
 
 fn times() -> Times {
@@ -48,7 +48,8 @@ impl Server {
     }
 }
 
-/// What the network does to one request: ticks until the server has it, then until the answer is back; `None` is never.
+/// The network's effect on one request: ticks until the server receives it, then until the response arrives;
+/// `None` is never.
 #[derive(Clone, Copy, Debug)]
 struct Weather {
     there: Option<u32>,
@@ -57,21 +58,21 @@ struct Weather {
 
 const FAIR: Weather = Weather { there: Some(1), back: Some(0) };
 
-/// What happens to a candidate in one tick.
+/// The event that hits a candidate in one tick.
 #[derive(Clone, Copy, Debug)]
 enum Fortune {
     Nothing,
-    /// It is killed, and started again.
+    /// The candidate is killed, and started again.
     Dies,
-    /// It stands still for some ticks, and its work with it.
+    /// The candidate is suspended for some ticks, with its work.
     Sleeps(u32),
-    /// It is told to stop: it ends its work, releases, and is started again.
+    /// The candidate is asked to stop: it ends its work, releases the lease, and is started again.
     Stops,
-    /// Its watch tells it what the Lease is now.
+    /// The watch of the candidate delivers the present Lease.
     Hears,
 }
 
-/// A request on its way. It arrives also when its author has given up or died.
+/// A request in flight. It arrives even if its sender has given up or died.
 #[derive(Clone)]
 struct Request {
     write: Option<Write>,
@@ -89,7 +90,7 @@ struct Candidate {
     asleep_until: u32,
     stopping: bool,
     waits_for: Option<Request>,
-    /// The answer and when it is back.
+    /// The response and the tick of its arrival.
     answer: Option<(u32, Answer)>,
 }
 
@@ -111,13 +112,13 @@ impl Candidate {
         *self = Self::new(self.number, self.lives + 1, self.skew.as_secs(), now);
     }
 
-    /// Whether its work runs: it is dropped at the deadline, and has ended before a release.
+    /// Returns true if its work runs: it is dropped at the deadline, and has ended before a release.
     fn works(&self, tick: u32, now: Instant) -> bool {
         let in_time = self.protocol.deadline().is_some_and(|deadline| now < deadline);
         in_time && !self.stopping && tick >= self.asleep_until
     }
 
-    /// One turn of the loop that the campaign is.
+    /// Runs one iteration of the campaign's loop.
     fn turn(&mut self, tick: u32, now: Instant, wall: Timestamp, weather: Weather) -> Option<Request> {
         if let Some(request) = &self.waits_for {
             let sent = request.sent;
@@ -149,13 +150,13 @@ impl Candidate {
             Some(self.protocol.decide(now, wall))
         };
         let write = match step {
-            Some(Step::Wait(_)) => return None,
-            Some(Step::Lost(_)) | None => {
+            Some(LeaseAction::Wait(_)) => return None,
+            Some(LeaseAction::Lost(_)) | None => {
                 self.begin_anew(now);
                 return None;
             }
-            Some(Step::Read) => None,
-            Some(Step::Write(write)) => {
+            Some(LeaseAction::Read) => None,
+            Some(LeaseAction::Write(write)) => {
                 self.protocol.sending();
                 Some(write)
             }
@@ -180,7 +181,7 @@ fn play(weathers: &[Weather], fortunes: &[Fortune], skews: &[i64]) -> Result<(),
     let mut server = Server::default();
     let mut candidates: Vec<_> =
         skews.iter().enumerate().map(|(number, skew)| Candidate::new(number, 0, *skew, began)).collect();
-    // Whose it is, in which life, and the request.
+    // The candidate, its incarnation, and the request.
     let mut network: Vec<(usize, u32, Request)> = Vec::new();
     let (mut tick, mut calm) = (0, 0);
     while calm < CALM {
@@ -251,7 +252,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn never_two_lead_and_soon_one_does_again(
+    fn there_are_never_two_leaders_and_soon_one_again(
         weathers in prop::collection::vec(weather(), 400),
         fortunes in prop::collection::vec(fortune(), 1500),
         skews in prop::collection::vec(-100_000..100_000_i64, 3),

@@ -1,8 +1,9 @@
-//! The protocol: what a candidate does next, as a pure function of what it has seen and of the time.
+//! The election protocol: decides the next action of a candidate as a pure function of its observations and
+//! the time.
 //!
-//! Promises: nobody is judged by comparing clocks (a holder is gone when its record did not change *in our eyes* for the
-//! duration that the record says); every write names the version that it replaces; who leads has stopped before
-//! anybody who follows these rules can lead.
+//! Promises: clocks are never compared (a holder has expired when its record did not change *in our view* for
+//! the duration in the record); every write names the version that it replaces; a leader has stopped before
+//! any other candidate that follows these rules can lead.
 //!
 //! Does not: wait, read or write. [`campaign`](super::campaign) does.
 
@@ -14,17 +15,17 @@ use tokio::time::Instant;
 use super::record::{Found, Record, to_micros};
 use super::times::Times;
 
-/// So many conflicts in a row are looked into without a pause.
+/// This many consecutive conflicts are retried without a delay.
 const CALM_CONFLICTS: u32 = 3;
 
-/// What to do next.
+/// The next action of a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum LeaseAction {
     /// Read the Lease.
     Read,
     /// Write the Lease: to acquire it, to renew it or to release it.
     Write(Write),
-    /// Nothing before this time, unless the Lease is seen to change.
+    /// Do nothing before this time, unless the Lease changes.
     Wait(Instant),
     /// The lease is lost: stop all work.
     Lost(Loss),
@@ -34,53 +35,53 @@ pub(super) enum Step {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Write {
     pub(super) record: Record,
-    /// The version that it replaces; `None`: it creates, and fails if there is one.
+    /// The version that it replaces; `None`: it creates the Lease, and fails if there is one.
     pub(super) replaces: Option<String>,
 }
 
-/// How a leader ceased to be one.
+/// The reason why a leader lost the lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Loss {
-    /// No renewal worked for the renew deadline.
+    /// No renewal succeeded before the renew deadline.
     Deadline,
-    /// The Lease is somebody else's (or, empty, nobody's).
+    /// The Lease names another holder (or, empty, none).
     Taken(String),
 }
 
-/// What became of a request.
+/// The meaning of a failed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failed {
-    /// Somebody wrote since we read; nothing was written.
+    /// The Lease was written since it was read; nothing was written by us.
     Conflict,
-    /// Anything else. Whether a write was done is not known.
+    /// Any other failure. It is not known whether a write was done.
     Unknown,
 }
 
-/// One candidate's view of the election.
+/// The state of one candidate.
 #[derive(Clone, Debug)]
 pub(super) struct Protocol {
     me: String,
     times: Times,
     sight: Sight,
-    /// The last record that was there, also when the Lease is gone by now.
+    /// The last record seen, even if the Lease is deleted by now.
     last: Option<Record>,
-    /// Until when the holder of `last` may lead: its duration after it was first seen.
+    /// The time until which the holder of `last` may lead: its duration after it was first seen.
     held_until: Option<Instant>,
-    /// When our last write that worked was sent, if that was as a leader.
+    /// The time at which our last successful write as a leader was sent.
     renewed: Option<Instant>,
-    /// No request before this time, except where something new was seen.
+    /// No request before this time, unless something new was seen.
     not_before: Instant,
-    /// Whether a write of ours ever went out.
+    /// True if a write of ours was ever sent.
     claimed: bool,
-    /// Conflicts since the last write that worked.
+    /// Conflicts since the last successful write.
     conflicts: u32,
-    /// Whether changes of the Lease are told to us.
+    /// True if a watch delivers changes of the Lease.
     watched: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Sight {
-    /// Not read yet, or a write went out and its fate is not known.
+    /// The Lease was not read yet, or a write was sent and its result is unknown.
     Unsure,
     Absent,
     Found(Found),
@@ -102,17 +103,17 @@ impl Protocol {
         }
     }
 
-    /// Whether we lead: from the first write that worked until the lease is released or lost.
+    /// Returns true while we lead: from the first successful write until the lease is released or lost.
     pub(super) fn leads(&self) -> bool {
         self.renewed.is_some()
     }
 
-    /// Who holds the Lease, as far as we know.
+    /// The holder of the Lease, as far as we know.
     pub(super) fn holder(&self) -> Option<&str> {
         self.last.as_ref().map(|record| &*record.holder).filter(|holder| !holder.is_empty())
     }
 
-    /// The version that was seen last, to watch from.
+    /// The last seen resource version, to watch from.
     pub(super) fn version(&self) -> Option<&str> {
         match &self.sight {
             Sight::Found(found) => Some(&found.version),
@@ -120,60 +121,60 @@ impl Protocol {
         }
     }
 
-    /// When a leader must have stopped, if no renewal works until then.
+    /// The time at which a leader must have stopped, if no renewal succeeds until then.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.renewed.map(|renewed| renewed + self.times.renew_deadline)
     }
 
-    /// What to do now. `wall` is only written down.
-    pub(super) fn decide(&self, now: Instant, wall: Timestamp) -> Step {
+    /// Returns the next action. `wall` is only written to the Lease.
+    pub(super) fn decide(&self, now: Instant, wall: Timestamp) -> LeaseAction {
         match self.renewed {
             Some(renewed) => self.decide_leading(renewed, now, wall),
             None => self.decide_standing_by(now, wall),
         }
     }
 
-    fn decide_leading(&self, renewed: Instant, now: Instant, wall: Timestamp) -> Step {
+    fn decide_leading(&self, renewed: Instant, now: Instant, wall: Timestamp) -> LeaseAction {
         let deadline = renewed + self.times.renew_deadline;
         if let Sight::Found(found) = &self.sight
             && found.record.holder != self.me
         {
-            return Step::Lost(Loss::Taken(found.record.holder.clone()));
+            return LeaseAction::Lost(Loss::Taken(found.record.holder.clone()));
         }
         if now >= deadline {
-            return Step::Lost(Loss::Deadline);
+            return LeaseAction::Lost(Loss::Deadline);
         }
         let (due, step) = match &self.sight {
-            Sight::Unsure => (self.not_before, Step::Read),
-            Sight::Absent => (self.not_before, Step::Write(self.claim(None, wall))),
+            Sight::Unsure => (self.not_before, LeaseAction::Read),
+            Sight::Absent => (self.not_before, LeaseAction::Write(self.claim(None, wall))),
             Sight::Found(found) => (
                 self.not_before.max(renewed + self.times.retry_period),
-                Step::Write(self.claim(Some(&found.version), wall)),
+                LeaseAction::Write(self.claim(Some(&found.version), wall)),
             ),
         };
-        if now >= due { step } else { Step::Wait(due.min(deadline)) }
+        if now >= due { step } else { LeaseAction::Wait(due.min(deadline)) }
     }
 
-    fn decide_standing_by(&self, now: Instant, wall: Timestamp) -> Step {
+    fn decide_standing_by(&self, now: Instant, wall: Timestamp) -> LeaseAction {
         let free_at = self.held_until.unwrap_or(now);
         let replaces = match &self.sight {
-            Sight::Unsure if now >= self.not_before => return Step::Read,
-            Sight::Unsure => return Step::Wait(self.not_before),
-            // Somebody deleted the Lease, not its holder: who was seen to hold it may not know yet.
+            Sight::Unsure if now >= self.not_before => return LeaseAction::Read,
+            Sight::Unsure => return LeaseAction::Wait(self.not_before),
+            // The Lease was deleted, not released: the last known holder may not have noticed yet.
             Sight::Absent => None,
             Sight::Found(found) => Some(&*found.version),
         };
         if now >= free_at {
-            return Step::Write(self.claim(replaces, wall));
+            return LeaseAction::Write(self.claim(replaces, wall));
         }
         match (self.watched, now >= self.not_before) {
-            (true, _) => Step::Wait(free_at),
-            (false, true) => Step::Read,
-            (false, false) => Step::Wait(free_at.min(self.not_before)),
+            (true, _) => LeaseAction::Wait(free_at),
+            (false, true) => LeaseAction::Read,
+            (false, false) => LeaseAction::Wait(free_at.min(self.not_before)),
         }
     }
 
-    /// The record that makes us the holder, or keeps us so.
+    /// Returns the write that makes us the holder, or keeps us the holder.
     fn claim(&self, replaces: Option<&str>, wall: Timestamp) -> Write {
         let renewed = match &self.last {
             Some(last) => last.next_renewal(wall),
@@ -194,34 +195,35 @@ impl Protocol {
         Write { record, replaces: replaces.map(str::to_owned) }
     }
 
-    /// What to do to release the lease, after all work has ended; `None` when there is nothing to do.
-    pub(super) fn release(&self, now: Instant, wall: Timestamp) -> Option<Step> {
+    /// Returns the action that releases the lease, after all work has ended; `None` when there is nothing to
+    /// do.
+    pub(super) fn release(&self, now: Instant, wall: Timestamp) -> Option<LeaseAction> {
         if !self.claimed {
             return None;
         }
         let found = match &self.sight {
-            Sight::Unsure if now < self.not_before => return Some(Step::Wait(self.not_before)),
-            Sight::Unsure => return Some(Step::Read),
+            Sight::Unsure if now < self.not_before => return Some(LeaseAction::Wait(self.not_before)),
+            Sight::Unsure => return Some(LeaseAction::Read),
             Sight::Found(found) if found.record.holder == self.me => found,
             Sight::Absent | Sight::Found(_) => return None,
         };
         let now = found.record.next_renewal(wall);
         let record = Record {
             holder: String::new(),
-            // Not zero, which the API server would not take.
+            // The API server does not accept a duration of zero.
             duration: Some(Duration::from_secs(1)),
             acquired: Some(now),
             renewed: Some(now),
             transitions: found.record.transitions,
         };
-        Some(Step::Write(Write { record, replaces: Some(found.version.clone()) }))
+        Some(LeaseAction::Write(Write { record, replaces: Some(found.version.clone()) }))
     }
 
-    /// The Lease was seen: read, watched, or as the answer to a write. `pause` is how long to wait before we look again
-    /// by ourselves.
+    /// Records the Lease as it was read, watched, or returned by a write. `pause` is the delay before the
+    /// next read.
     pub(super) fn saw(&mut self, found: Option<Found>, now: Instant, pause: Duration) {
         self.not_before = match self.renewed {
-            // What to do now is known, and a leader has no time to lose.
+            // The next action is known, and a leader has no time to lose.
             Some(_) => now,
             None => now + pause,
         };
@@ -239,31 +241,34 @@ impl Protocol {
         self.sight = Sight::Found(found);
     }
 
-    /// Whether changes of the Lease are told to us from now on; looking is then needed only when it seems to be free.
+    /// Records whether a watch delivers changes; with one, reads are needed only when the lease seems to be
+    /// free.
     pub(super) fn watched(&mut self, watched: bool) {
         self.watched = watched;
     }
 
-    /// A write goes out. Until its fate is known, nothing is: also if nobody waits for the answer.
+    /// Records that a write is sent. Until its result is known the Lease is unknown, even if the write is
+    /// cancelled.
     pub(super) fn sending(&mut self) {
         self.claimed = true;
         self.sight = Sight::Unsure;
     }
 
-    /// A write that was sent then was done, and this is the Lease now.
+    /// Records that a write that was sent at `sent` succeeded with this Lease.
     pub(super) fn wrote(&mut self, found: Found, sent: Instant, now: Instant) {
         self.renewed = (found.record.holder == self.me).then_some(sent);
         self.conflicts = 0;
         self.saw(Some(found), now, Duration::ZERO);
     }
 
-    /// A request that was sent then failed. The next one comes `pause` after that, not after the failure: time that went by
-    /// while it hung is time lost already.
+    /// Records that a request that was sent at `sent` failed. The next one is due `pause` after it was sent,
+    /// not after it failed: the time for which it hung is already lost.
     pub(super) fn failed(&mut self, failed: &Failed, sent: Instant, now: Instant, pause: Duration) {
-        // What we believed to know may be what failed.
+        // The cached Lease may be what caused the failure.
         self.sight = Sight::Unsure;
         self.conflicts += u32::from(*failed == Failed::Conflict);
-        // A conflict or two are a race that somebody won. More are something else, and must not become a storm.
+        // One or two conflicts are a race that another candidate won. More have another cause, and must not
+        // become a storm.
         let at_once = *failed == Failed::Conflict && self.conflicts <= CALM_CONFLICTS;
         self.not_before = if at_once { now } else { now.max(sent + pause) };
     }

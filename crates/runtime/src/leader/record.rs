@@ -1,4 +1,4 @@
-//! What a Lease says of the election, as client-go writes it.
+//! The election record of a Lease, as client-go writes it.
 
 use std::time::Duration;
 
@@ -7,24 +7,24 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use serde_json::{Value, json};
 
-/// The five fields of the election. Times are for people to read: nobody decides by them.
+/// The five fields of the election. Times are for people to read: no decision depends on them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Record {
-    /// Who leads; empty: nobody.
+    /// The identity of the holder; empty if there is none.
     pub(super) holder: String,
-    /// How long others wait without a sign of life.
+    /// The time that others wait without a renewal.
     pub(super) duration: Option<Duration>,
     pub(super) acquired: Option<Timestamp>,
     pub(super) renewed: Option<Timestamp>,
-    /// How often the holder changed.
+    /// The number of changes of the holder.
     pub(super) transitions: i32,
 }
 
-/// A Lease as it was found.
+/// A Lease as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) record: Record,
-    /// Its resource version: a write that names it works only if nobody wrote since.
+    /// The resource version: a write that names it succeeds only if the Lease did not change since.
     pub(super) version: String,
 }
 
@@ -51,7 +51,7 @@ impl From<&Lease> for Found {
 }
 
 impl Record {
-    /// The `spec`, for a patch: fields of a Lease that are not the election's stay as they are.
+    /// Returns the `spec` for a patch: other fields of the Lease stay as they are.
     pub(super) fn to_spec(&self) -> Value {
         let seconds = self.duration.map(|duration| duration.as_secs());
         json!({
@@ -63,8 +63,8 @@ impl Record {
         })
     }
 
-    /// A time to write as renewal: `wall`, but always later than the last one. Others take a record that did not change
-    /// for a leader that is gone, also where our clock stands still or was set back.
+    /// Returns the renewal time to write: `wall`, but always later than the last one. Others consider a
+    /// leader expired if its record does not change, even where our clock stands still or was set back.
     pub(super) fn next_renewal(&self, wall: Timestamp) -> Timestamp {
         let wall = to_micros(wall);
         match self.renewed.map(|last| last.checked_add(SignedDuration::from_micros(1))) {
@@ -74,7 +74,7 @@ impl Record {
     }
 }
 
-/// As precise as a Lease can hold it.
+/// Truncates to the precision of a Lease.
 pub(super) fn to_micros(time: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
 }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_written_as_client_go_writes_it_and_read_again() {
+    fn a_record_is_written_as_by_client_go_and_read_back() {
         let record = Record {
             holder: "a_1".into(),
             duration: Some(Duration::from_secs(15)),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_without_anything_is_nobodys() {
+    fn an_empty_lease_has_no_holder() {
         let found = Found::from(&Lease::default());
         assert_eq!(found, Found { record: Record::default(), version: String::new() });
     }

@@ -1,33 +1,41 @@
-//! Where a process stands in an election, for those who want to know.
+//! The standing of a process in an election.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::watch;
 
-/// Where this process stands.
+use crate::fence::Fence;
+
+/// The standing of this process in an election.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It waits; who leads, as far as it knows.
+    /// It waits for the lease.
     Standby {
-        /// The identity of the leader.
+        /// The identity of the leader, if it is known.
         leader: Option<String>,
     },
     /// It leads.
     Leading,
-    /// It does not take part (any more).
+    /// It is not a candidate (any more).
     Ended,
 }
 
-/// What an election counts and shows.
+/// Counters and standing of an election.
 #[derive(Debug)]
 pub(super) struct Figures {
     pub(super) standing: watch::Sender<Standing>,
     pub(super) slow_paths: AtomicU64,
+    /// Open while this process leads.
+    pub(super) fence: Fence,
 }
 
 impl Figures {
     pub(super) fn new() -> Self {
-        Self { standing: watch::Sender::new(Standing::Ended), slow_paths: AtomicU64::new(0) }
+        Self::with_fence(Fence::closed())
+    }
+
+    pub(super) fn with_fence(fence: Fence) -> Self {
+        Self { standing: watch::Sender::new(Standing::Ended), slow_paths: AtomicU64::new(0), fence }
     }
 
     pub(super) fn leads(&self) -> bool {
@@ -35,7 +43,7 @@ impl Figures {
     }
 }
 
-/// The standing of one campaign. Dropped with it, also when nobody awaits it any more.
+/// The standing of one campaign. It ends when this is dropped, also when the campaign is cancelled.
 #[derive(Debug)]
 pub(super) struct Stand<'a>(&'a Figures);
 
@@ -47,11 +55,18 @@ impl<'a> Stand<'a> {
     }
 
     pub(super) fn take(&self, standing: Standing) {
+        if standing != Standing::Leading {
+            self.0.fence.close();
+        }
         self.0.standing.send_if_modified(|present| {
             let changed = *present != standing;
             *present = standing;
             changed
         });
+    }
+
+    pub(super) fn fence(&self) -> &Fence {
+        &self.0.fence
     }
 
     pub(super) fn slow_path(&self) {

@@ -1,4 +1,4 @@
-//! Campaigns on a Lease that is only in memory, in a time that only passes where somebody waits.
+//! Tests of campaigns on a Lease in memory, with a paused clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::campaign::Campaign;
-use super::lock::{Lock, Refusal};
+use super::lock::{LeaseError, Lock};
 use super::protocol::{Failed, Write};
 use super::record::{Found, Record};
 use super::*;
@@ -23,7 +23,7 @@ use crate::manager::Stopper;
 struct Memory {
     lease: watch::Sender<Option<Found>>,
     mood: Arc<Mutex<Mood>>,
-    /// When what was asked: `read`, `write` or `watch`.
+    /// The requests: their time, and `read`, `write` or `watch`.
     asked: Arc<Mutex<Vec<(Instant, &'static str)>>>,
 }
 
@@ -32,15 +32,15 @@ enum Mood {
     Well,
     /// Never answers.
     Hangs,
-    /// Answers at once that it cannot.
+    /// Fails at once.
     Fails,
-    /// Does what it is told, and the answer is lost.
+    /// Executes requests, but the responses are lost.
     Mute,
-    /// Does what it is told, and takes a second to answer.
+    /// Executes requests, and takes a second to answer.
     Slow,
-    /// Answers, but tells no changes.
+    /// Answers, but has no watch.
     Unwatchable,
-    /// Answers, and its watches are connections to nowhere.
+    /// Answers, but its watches deliver nothing.
     Silent,
 }
 
@@ -73,13 +73,13 @@ impl Memory {
         });
     }
 
-    async fn answer(&self, asked: &'static str) -> Result<(), Refusal> {
+    async fn answer(&self, asked: &'static str) -> Result<(), LeaseError> {
         self.asked.lock().push((Instant::now(), asked));
         let mood = *self.mood.lock();
         match mood {
             Mood::Well | Mood::Mute | Mood::Slow | Mood::Unwatchable | Mood::Silent => Ok(()),
             Mood::Hangs => std::future::pending().await,
-            Mood::Fails => Err(Refusal { failed: Failed::Unknown, message: "out of order".into() }),
+            Mood::Fails => Err(LeaseError { failed: Failed::Unknown, message: "out of order".into() }),
         }
     }
 
@@ -94,13 +94,13 @@ impl Memory {
 }
 
 impl Lock for Memory {
-    async fn read(&self) -> Result<Option<Found>, Refusal> {
+    async fn read(&self) -> Result<Option<Found>, LeaseError> {
         self.answer("read").await?;
         self.speak().await;
         Ok(self.lease.borrow().clone())
     }
 
-    async fn write(&self, write: &Write) -> Result<Found, Refusal> {
+    async fn write(&self, write: &Write) -> Result<Found, LeaseError> {
         self.answer("write").await?;
         let done = self.lease.send_if_modified(|lease| {
             let version = lease.as_ref().map(|found| found.version.clone());
@@ -114,16 +114,16 @@ impl Lock for Memory {
         self.speak().await;
         match self.lease.borrow().clone() {
             Some(found) if done => Ok(found),
-            _ => Err(Refusal { failed: Failed::Conflict, message: "somebody was faster".into() }),
+            _ => Err(LeaseError { failed: Failed::Conflict, message: "somebody was faster".into() }),
         }
     }
 
-    fn changes(&self, _: Option<&str>) -> BoxStream<'static, Result<Option<Found>, Refusal>> {
+    fn changes(&self, _: Option<&str>) -> BoxStream<'static, Result<Option<Found>, LeaseError>> {
         self.asked.lock().push((Instant::now(), "watch"));
         let mood = *self.mood.lock();
         match mood {
             Mood::Unwatchable => {
-                let refusal = Refusal { failed: Failed::Unknown, message: "not for you".into() };
+                let refusal = LeaseError { failed: Failed::Unknown, message: "not for you".into() };
                 return futures::stream::iter([Err(refusal)]).boxed();
             }
             Mood::Silent => {
@@ -160,11 +160,15 @@ impl Drop for Working {
 }
 
 impl Runner {
-    /// Its work ends when it is told to.
+    /// Starts a candidate whose work ends on request.
     fn start(lock: &Memory, me: &str) -> Self {
+        Self::start_with(lock, me, Fence::closed())
+    }
+
+    fn start_with(lock: &Memory, me: &str, fence: Fence) -> Self {
         let (stopper, stop) = Stop::pair();
         let (finish, finished) = oneshot::channel();
-        let (figures, working) = (Arc::new(Figures::new()), Arc::new(AtomicBool::new(false)));
+        let (figures, working) = (Arc::new(Figures::with_fence(fence)), Arc::new(AtomicBool::new(false)));
         let (lock, me) = (lock.clone(), me.to_owned());
         let (shown, flag) = (Arc::clone(&figures), Arc::clone(&working));
         let task = tokio::spawn(async move {
@@ -198,7 +202,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_secs(2);
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_renews_every_retry_period_and_nothing_else_is_asked() {
+async fn a_leader_renews_every_retry_period_and_sends_no_other_requests() {
     let lock = Memory::new();
     let runner = Runner::start(&lock, "a");
     runner.leads().await;
@@ -208,7 +212,7 @@ async fn a_leader_renews_every_retry_period_and_nothing_else_is_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_standby_that_watches_asks_nothing_and_starts_at_the_moment_of_a_release() {
+async fn a_standby_that_watches_sends_no_requests_and_leads_at_once_after_a_release() {
     let lock = Memory::new();
     let mut first = Runner::start(&lock, "a");
     first.leads().await;
@@ -229,7 +233,7 @@ async fn a_standby_that_watches_asks_nothing_and_starts_at_the_moment_of_a_relea
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_standby_that_may_not_watch_looks_every_now_and_then() {
+async fn a_standby_that_may_not_watch_reads_the_lease_periodically() {
     let lock = Memory::new();
     let mut first = Runner::start(&lock, "a");
     first.leads().await;
@@ -259,7 +263,7 @@ async fn the_lease_is_released_only_after_the_work_has_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_vanished_is_succeeded_when_its_lease_has_been_still_for_its_duration() {
+async fn a_vanished_leader_is_succeeded_when_its_lease_did_not_change_for_the_lease_duration() {
     let lock = Memory::new();
     let first = Runner::start(&lock, "a");
     first.leads().await;
@@ -276,7 +280,7 @@ async fn a_leader_that_vanished_is_succeeded_when_its_lease_has_been_still_for_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_an_answer_the_work_ends_at_the_renew_deadline_and_before_another_leads() {
+async fn without_responses_the_work_ends_at_the_renew_deadline_and_before_another_leads() {
     for mood in [Mood::Hangs, Mood::Fails, Mood::Mute] {
         let lock = Memory::new();
         let first = Runner::start(&lock, "a");
@@ -288,7 +292,7 @@ async fn without_an_answer_the_work_ends_at_the_renew_deadline_and_before_anothe
         assert_eq!(led.elapsed(), DEADLINE, "{mood:?}");
         assert!(matches!(lost, LeaseLost::Deadline { .. }), "{lost}");
         assert!(lost.to_string().contains("shop/lease could not be renewed for 10s"), "{lost}");
-        // With everything hanging, it still tried more than once.
+        // Although every request hung, it tried more than once.
         assert!(lock.count("write") + lock.count("read") >= 4, "{mood:?}: {:?}", lock.asked.lock());
 
         lock.is(Mood::Well);
@@ -325,7 +329,7 @@ async fn a_stolen_lease_ends_the_work_at_the_next_renewal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_standby_that_is_told_to_stop_does_not_become_leader_and_leaves_at_once() {
+async fn a_standby_that_is_asked_to_stop_does_not_become_leader_and_ends_at_once() {
     let lock = Memory::new();
     let first = Runner::start(&lock, "a");
     first.leads().await;
@@ -339,7 +343,7 @@ async fn a_standby_that_is_told_to_stop_does_not_become_leader_and_leaves_at_onc
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_acquisition_in_flight_when_the_stop_comes_is_given_back() {
+async fn a_lease_acquired_during_a_stop_is_released() {
     let lock = Memory::new();
     lock.is(Mood::Slow);
     let runner = Runner::start(&lock, "a");
@@ -351,7 +355,7 @@ async fn an_acquisition_in_flight_when_the_stop_comes_is_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_without_an_api_server_ends_soon_and_asks_little() {
+async fn a_stop_without_an_api_server_ends_soon_and_sends_few_requests() {
     let lock = Memory::new();
     let mut runner = Runner::start(&lock, "a");
     runner.leads().await;
@@ -375,4 +379,37 @@ async fn a_silent_watch_costs_at_most_the_lease_duration() {
     first.finish.take().unwrap().send(()).unwrap();
     second.leads().await;
     assert!(released.elapsed() <= LEASE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn seam_m3_a_suspended_leader_may_not_write_before_its_next_renewal() {
+    let boot = Arc::new(Mutex::new(Duration::from_secs(100)));
+    let clock = Arc::clone(&boot);
+    let lock = Memory::new();
+    let mut runner = Runner::start_with(&lock, "a", Fence::with_clock(move || *clock.lock()));
+    let fence = runner.figures.fence.clone();
+    assert_eq!(fence.check(), Err(Fenced), "not before it leads");
+    runner.leads().await;
+    assert_eq!(fence.check(), Ok(()));
+
+    // The machine was suspended: timers did not advance, so the process still considers itself the leader.
+    *boot.lock() += DEADLINE;
+    assert!(runner.works());
+    assert_eq!(fence.check(), Err(Fenced));
+    tokio::time::sleep(RETRY + Duration::from_millis(1)).await;
+    assert_eq!(fence.check(), Ok(()), "the lease was renewed");
+
+    runner.finish.take().unwrap().send(()).unwrap();
+    runner.task.await.unwrap().unwrap();
+    assert_eq!(fence.check(), Err(Fenced), "not after the release");
+}
+
+#[tokio::test(start_paused = true)]
+async fn seam_m3_a_stolen_lease_closes_the_fence() {
+    let lock = Memory::new();
+    let runner = Runner::start(&lock, "a");
+    runner.leads().await;
+    lock.steal("thief");
+    assert!(runner.task.await.unwrap().is_err());
+    assert_eq!(runner.figures.fence.check(), Err(Fenced));
 }

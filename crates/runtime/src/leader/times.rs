@@ -1,27 +1,28 @@
-//! How long a lease lasts, and when it is renewed.
+//! The lease duration and the renewal times.
 
 use std::time::Duration;
 
-/// How much longer than the retry period a standby may wait: client-go's spread, so that standbys do not ask in step.
+/// The jitter factor of a standby's retry period: client-go's, so that standbys do not read in step.
 pub(super) const JITTER: f64 = 1.2;
 
-/// The times of an election. All candidates for one Lease should have the same.
+/// The times of an election. All candidates for one Lease should use the same.
 ///
-/// A leader renews every `retry_period`. Whatever happens, it has stopped `renew_deadline` after the last renewal that
-/// worked was *sent*; nobody else leads until `lease_duration` after that renewal was *seen*. The difference of the two
-/// is the margin for everything that is not in our hands: clocks that run at different speeds, a future that takes its
-/// time to be dropped.
+/// A leader renews every `retry_period`. It has stopped `renew_deadline` after the last successful renewal
+/// was *sent*; no other candidate leads until `lease_duration` after that renewal was *seen*. The difference
+/// of the two is the margin for clocks that run at different speeds and for a future that takes its time to
+/// be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// How long others wait without a sign of life before they take over. Whole seconds: a Lease holds no others.
+    /// The time that others wait without a renewal before they take over. Whole seconds: a Lease holds no
+    /// fractions.
     pub lease_duration: Duration,
-    /// How long a leader works on without a renewal that worked.
+    /// The time for which a leader works without a successful renewal.
     pub renew_deadline: Duration,
-    /// The pause between two renewals, and between two looks of a standby that cannot watch the Lease.
+    /// The delay between two renewals, and between two reads of a standby that cannot watch the Lease.
     pub retry_period: Duration,
 }
 
-/// controller-runtime's: 15 s, 10 s, 2 s.
+/// The times of controller-runtime: 15 s, 10 s, 2 s.
 impl Default for Times {
     fn default() -> Self {
         Self {
@@ -32,12 +33,12 @@ impl Default for Times {
     }
 }
 
-/// Why times cannot be used.
+/// The reason why times cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTimes {
     /// The lease duration is not a whole number of seconds from 1 up.
     #[error(
-        "the lease duration must be whole seconds, at least one: that is how a Lease holds it; it is {0:?}"
+        "the lease duration must be whole seconds and at least one, because a Lease holds no fractions; it is {0:?}"
     )]
     LeaseDuration(Duration),
     /// The leader would not stop before another may lead.
@@ -46,21 +47,21 @@ pub enum InvalidTimes {
          a leader must stop before another may lead"
     )]
     RenewDeadline {
-        /// What was given.
+        /// The renew deadline.
         renew_deadline: Duration,
-        /// What it must be below.
+        /// The lease duration, which must be longer.
         lease_duration: Duration,
     },
-    /// There would be no second try.
+    /// There would be no second attempt.
     #[error(
-        "the retry period ({retry_period:?}) must be above zero, and with its spread of {spread} below the renew \
-         deadline ({renew_deadline:?}): a renewal that fails needs a second try",
+        "the retry period ({retry_period:?}) must be above zero, and with its jitter of {spread} below the renew \
+         deadline ({renew_deadline:?}): a renewal that fails needs a second attempt",
         spread = JITTER
     )]
     RetryPeriod {
-        /// What was given.
+        /// The retry period.
         retry_period: Duration,
-        /// What it must be below, times the spread.
+        /// The renew deadline, which must be longer than the retry period with its jitter.
         renew_deadline: Duration,
     },
 }
@@ -82,12 +83,12 @@ impl Times {
         Ok(())
     }
 
-    /// How long one request may take: so that a request that hangs leaves time for another.
+    /// The deadline of one request: a request that hangs leaves time for another.
     pub(super) fn request_deadline(&self) -> Duration {
         (self.renew_deadline / 2).max(Duration::from_secs(1)).min(self.renew_deadline)
     }
 
-    /// The pause of a standby; `chance` is from 0 to 1.
+    /// Returns the delay of a standby; `chance` is from 0 to 1.
     pub(super) fn spread_retry(&self, chance: f64) -> Duration {
         self.retry_period.mul_f64(1.0 + JITTER * chance)
     }
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn times_must_leave_room_for_a_second_try_and_for_stopping_in_time() {
+    fn election_times_must_leave_room_for_a_second_attempt_and_for_stopping_in_time() {
         assert_eq!(Times::default().validate(), Ok(()));
         assert_eq!(times(3000, 2000, 500).validate(), Ok(()));
         assert!(matches!(times(2500, 2000, 500).validate(), Err(InvalidTimes::LeaseDuration(_))));
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn one_request_that_hangs_leaves_time_for_another() {
+    fn a_hung_request_leaves_time_for_another() {
         assert_eq!(Times::default().request_deadline(), Duration::from_secs(5));
         assert_eq!(times(3000, 2000, 500).request_deadline(), Duration::from_secs(1));
         assert_eq!(times(1000, 800, 100).request_deadline(), Duration::from_millis(800));

@@ -1,15 +1,17 @@
-//! One process: what starts when, what stops when, and whether it is ready.
+//! The manager of one process: ordered start and stop, and readiness.
 //!
 //! It promises:
-//! - **Order.** Parts start stage by stage ([`Stage`] says why in this order), each stage when the one before it is up; they
-//!   stop the other way round.
-//! - **A stop is a stop.** A signal is obeyed at any moment, also while a part cannot come up. Work in flight is finished
-//!   within the [grace time](Manager::grace), then dropped; a second signal ends the process at once.
-//! - **No half life.** A part that fails is restarted and reported, or ends the process: [`OnFailure`] has no third way.
-//! - **Readiness means something**: all caches that controllers need have synced, all parts run.
-//! - **Nothing is left.** When [`run`](Manager::run) returns or is dropped, no task of the manager is left behind.
+//! - **Order.** Runnables start stage by stage ([`Stage`] gives the reasons for the order), each stage when
+//!   the one before it is up; they stop in reverse order.
+//! - **A stop is never ignored.** A signal is obeyed at any time, also while a runnable cannot come up. Work
+//!   in flight is finished within the [grace time](Manager::grace), then dropped; a second signal ends the
+//!   process at once.
+//! - **Failures are never hidden.** A runnable that fails is restarted and reported, or ends the process:
+//!   [`OnFailure`] has no other option.
+//! - **Readiness is meaningful**: all caches that controllers need have synced, all runnables run.
+//! - **No leftovers.** When [`run`](Manager::run) returns or is dropped, no task of the manager is left.
 //!
-//! It does not serve readiness or metrics, nor elect a leader; those are parts that are added to it.
+//! It does not serve readiness or metrics, nor elect a leader; those are runnables that are added to it.
 
 mod readiness;
 mod signals;
@@ -32,29 +34,31 @@ use crate::cache::{Cache, SyncState};
 use crate::controller::{Controller, Followed};
 use crate::leader::Election;
 use crate::metrics::Metrics;
-pub use crate::part::{BoxError, Context, OnFailure, Part, PartFailure};
-use crate::part::{State, Status};
+pub use crate::runnable::{BoxError, Context, OnFailure, Runnable, RunnableFailure};
+use crate::runnable::{RunState, Status};
 pub use crate::stop::{Stop, Stopper};
 
-/// What a stage gets to stop when the stages above it have used up the grace time: a lease must be released, a last
-/// scrape answered, whatever a hanging reconcile did.
+/// The minimum time for a stage to stop when later stages have used up the grace time: a lease must be
+/// released and a last scrape answered even if a reconcile hangs.
 const LAST_CALL: Duration = Duration::from_secs(1);
 
-/// When a part starts. Stages start in this order and stop in the opposite one.
+/// The start order of a runnable. Stages start in this order and stop in reverse order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
-    /// Health, readiness and metrics: first, so that everything that follows can be observed; last to go.
+    /// Health, readiness and metrics: first, so that everything that follows can be observed; they stop last.
     Admin,
-    /// Webhooks: before the caches, because a kind that is converted cannot be listed before its webhook answers.
+    /// Webhooks: before the caches, because a kind with conversion cannot be listed before its webhook
+    /// answers.
     Webhooks,
-    /// Caches. Up means started, not synced: a kind that cannot be listed holds up only who needs it.
+    /// Caches. Up means started, not synced: a kind that cannot be listed delays only the controllers that
+    /// need it.
     Caches,
-    /// What runs on every replica, leader or not.
+    /// Runnables of every replica, leader or not.
     Everywhere,
-    /// The election. Up means elected; so what comes after runs on the leader only, and has ended before the lease is
-    /// released.
+    /// The election. Up means elected; so later stages run on the leader only, and have ended before the
+    /// lease is released.
     Election,
-    /// Controllers, and whatever else only the leader does.
+    /// Controllers, and everything else that only the leader does.
     Controllers,
 }
 
@@ -71,17 +75,17 @@ impl fmt::Display for Stage {
     }
 }
 
-/// Runs the parts of a process.
+/// Runs the runnables of a process.
 #[derive(Debug)]
 pub struct Manager {
-    parts: BTreeMap<Stage, Vec<(Part, Status)>>,
+    runnables: BTreeMap<Stage, Vec<(Runnable, Status)>>,
     grace: Duration,
     readiness: Readiness,
     metrics: Metrics,
     phase: Arc<Mutex<Phase>>,
 }
 
-/// Where the manager stands.
+/// The phase of the manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Waiting,
@@ -90,24 +94,25 @@ enum Phase {
     Stopping,
 }
 
-/// Two parts have the same name.
+/// Two runnables have the same name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there are two parts named {0}: logs and metrics could not tell them apart")]
+#[error("there are two runnables named {0}; names must be unique in logs and metrics")]
 pub struct DuplicateName(String);
 
-/// What went wrong, while running and while stopping.
+/// Failures while running and while stopping.
 #[derive(Debug, Default)]
 pub struct ManagerError {
-    /// The parts that failed, in order of time.
-    pub failures: Vec<PartFailure>,
-    /// The parts that did not end within the grace time and were cut off.
+    /// The runnables that failed, in order of time.
+    pub failures: Vec<RunnableFailure>,
+    /// The runnables that did not end within the grace time and were cancelled.
     pub overdue: Vec<String>,
 }
 
 impl fmt::Display for ManagerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let failures = self.failures.iter().map(ToString::to_string);
-        let overdue = self.overdue.iter().map(|part| format!("{part} did not stop within the grace time"));
+        let overdue =
+            self.overdue.iter().map(|runnable| format!("{runnable} did not stop within the grace time"));
         f.write_str(&failures.chain(overdue).collect::<Vec<_>>().join("; "))
     }
 }
@@ -125,20 +130,20 @@ impl Default for Manager {
 }
 
 impl Manager {
-    /// A manager of nothing yet, with 30 s of grace time.
+    /// Creates a manager without runnables, with 30 s of grace time.
     pub fn new() -> Self {
         let readiness = Readiness::default();
         let phase = Arc::new(Mutex::new(Phase::Waiting));
         let shown = Arc::clone(&phase);
         readiness.check("manager", move || match *shown.lock() {
             Phase::Waiting => Health::NotReady("not started".into()),
-            // Standbys are ready: all that they do before an election has started.
+            // A standby is ready: all stages before the election have started.
             Phase::Running | Phase::Starting(Stage::Election | Stage::Controllers) => Health::Ready,
             Phase::Starting(stage) => Health::NotReady(format!("starting: {stage}")),
             Phase::Stopping => Health::NotReady("stopping".into()),
         });
         Self {
-            parts: BTreeMap::new(),
+            runnables: BTreeMap::new(),
             grace: Duration::from_secs(30),
             readiness,
             metrics: Metrics::new(),
@@ -146,40 +151,42 @@ impl Manager {
         }
     }
 
-    /// How long work in flight may take to finish when the process stops. Keep it some seconds below the Pod's
-    /// `terminationGracePeriodSeconds`: a stage whose turn comes late still gets one.
+    /// Sets the time for work in flight to finish when the process stops. Keep it some seconds below the
+    /// Pod's `terminationGracePeriodSeconds`: each remaining stage gets at least a second.
     #[must_use]
     pub fn grace(self, grace: Duration) -> Self {
         Self { grace, ..self }
     }
 
-    /// Whether the process is ready; for an admin server to serve.
+    /// The readiness checks of the process, for an admin server.
     pub fn readiness(&self) -> &Readiness {
         &self.readiness
     }
 
-    /// The metrics of the process; for an admin server to serve.
+    /// The metrics of the process, for an admin server.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// Adds a part.
-    pub fn add(&mut self, stage: Stage, part: Part) -> Result<(), DuplicateName> {
-        if self.parts.values().flatten().any(|(other, _)| other.name == part.name) {
-            return Err(DuplicateName(part.name));
+    /// Adds a runnable.
+    pub fn add(&mut self, stage: Stage, runnable: Runnable) -> Result<(), DuplicateName> {
+        if self.runnables.values().flatten().any(|(other, _)| other.name == runnable.name) {
+            return Err(DuplicateName(runnable.name));
         }
         let status = Status::new();
         let shown = status.clone();
-        // A controller is not up on a standby, and that is as it should be: only its failures count.
+        // A controller is not up on a standby, which is normal: only its failures count.
         let on_leader = stage >= Stage::Election;
-        self.readiness.check(part.name.clone(), move || match shown.get() {
-            State::Up => Health::Ready,
-            State::Failed(why) => Health::NotReady(format!("failed: {why}")),
-            State::Waiting | State::Starting if on_leader => Health::Degraded("does not run here yet".into()),
-            State::Waiting => Health::NotReady("not started".into()),
-            State::Starting => Health::NotReady("starting".into()),
+        self.readiness.check(runnable.name.clone(), move || match shown.get() {
+            RunState::Up => Health::Ready,
+            RunState::Failed(why) => Health::NotReady(format!("failed: {why}")),
+            RunState::Waiting | RunState::Starting if on_leader => {
+                Health::Degraded("not started here; controllers run on the leader only".into())
+            }
+            RunState::Waiting => Health::NotReady("not started".into()),
+            RunState::Starting => Health::NotReady("starting".into()),
         });
-        self.parts.entry(stage).or_default().push((part, status));
+        self.runnables.entry(stage).or_default().push((runnable, status));
         Ok(())
     }
 
@@ -187,7 +194,7 @@ impl Manager {
     pub fn cache(&mut self, cache: &Cache) -> Result<(), DuplicateName> {
         let shown = cache.clone();
         let cache = cache.clone();
-        let part = Part::new("cache", move |context: Context| {
+        let runnable = Runnable::new("cache", move |context: Context| {
             let cache = cache.clone();
             async move {
                 cache.start();
@@ -196,43 +203,48 @@ impl Manager {
                 Ok::<_, BoxError>(())
             }
         });
-        self.add(Stage::Caches, part)?;
+        self.add(Stage::Caches, runnable)?;
         self.metrics.cache(&shown);
         Ok(())
     }
 
-    /// Adds a controller. Should it fail, it is restarted; the process is ready when the kinds that it needs have synced.
+    /// Adds a controller. It is restarted if it fails; the process is ready when the kinds that it needs have
+    /// synced.
     pub fn controller(&mut self, controller: Controller) -> Result<(), DuplicateName> {
         let metrics = self.metrics.clone();
         let follows: Vec<_> = controller.follows().collect();
         let name = format!("controller {}", controller.name());
-        let part = Part::new(name.clone(), move |context: Context| {
+        let runnable = Runnable::new(name.clone(), move |context: Context| {
             let (controller, metrics) = (controller.clone(), metrics.clone());
             async move { controller.run(&metrics, || context.ready(), context.stop.clone()).await }
         });
-        self.add(Stage::Controllers, part.on_failure(OnFailure::Restart))?;
+        self.add(Stage::Controllers, runnable.on_failure(OnFailure::Restart))?;
         self.readiness.check(format!("caches of {name}"), move || follows.iter().fold(Health::Ready, worse));
         Ok(())
     }
 
-    /// Adds the election: controllers run while this process leads, and a lost lease stops the process at once.
+    /// Adds the election: controllers run while this process leads, and a lost lease stops the process at
+    /// once.
     pub fn election(&mut self, election: Election) -> Result<(), DuplicateName> {
         election.show_in(&self.metrics);
-        self.add(Stage::Election, election.into_part())
+        self.add(Stage::Election, election.into_runnable())
     }
 
-    /// Runs until SIGTERM or SIGINT, or until a part fails for good. A second signal ends the process at once, with
-    /// exit code 1.
+    /// Runs until SIGTERM or SIGINT, or until a runnable fails permanently. A second signal ends the process
+    /// at once, with exit code 1.
     ///
-    /// Signals are heard from the call on, before anything is awaited: what is said to the user in between holds. Must be called
-    /// within a Tokio runtime.
+    /// Signals are handled from the call on, before the future is polled, so a message printed after the call
+    /// is already true. Must be called within a Tokio runtime.
     ///
-    /// Cancellation: dropped, it drops everything that runs.
+    /// Cancellation: dropping the future drops everything that runs.
     pub fn run(self) -> impl Future<Output = Result<(), ManagerError>> {
         let signals = Signals::listen();
         async move {
             let mut signals = signals.map_err(|error| ManagerError {
-                failures: vec![PartFailure { part: "listening to signals".into(), error: error.into() }],
+                failures: vec![RunnableFailure {
+                    runnable: "listening to signals".into(),
+                    error: error.into(),
+                }],
                 overdue: Vec::new(),
             })?;
             let (stopper, stop) = Stop::pair();
@@ -251,9 +263,9 @@ impl Manager {
         }
     }
 
-    /// Like [`run`](Self::run), but stops when it is told to.
+    /// Like [`run`](Self::run), but stops on request.
     pub async fn run_until(self, stop: Stop) -> Result<(), ManagerError> {
-        let Self { parts, grace, phase, .. } = self;
+        let Self { runnables, grace, phase, .. } = self;
         let (report, mut failures) = mpsc::unbounded_channel();
         let mut ended = async || {
             tokio::select! {
@@ -264,9 +276,9 @@ impl Manager {
         };
         let mut running: Vec<Running> = Vec::new();
         let mut ending = None;
-        for (stage, parts) in parts {
+        for (stage, runnables) in runnables {
             *phase.lock() = Phase::Starting(stage);
-            let started = Running::start(stage, parts, &report);
+            let started = Running::start(stage, runnables, &report);
             ending = tokio::select! {
                 biased;
                 ending = ended() => Some(ending),
@@ -288,7 +300,7 @@ impl Manager {
         let at_once = ending.as_ref().is_some_and(|failed| failed.on_failure == OnFailure::StopAtOnce);
         let mut error = ManagerError::default();
         if let Some(Failed { failure, .. }) = ending {
-            tracing::error!(%failure, "a part failed, the process stops");
+            tracing::error!(%failure, "runnable failed, stopping the process");
             error.failures.push(failure);
         }
         let deadline = Instant::now() + if at_once { Duration::ZERO } else { grace };
@@ -299,14 +311,14 @@ impl Manager {
         }
         drop(report);
         while let Ok(Failed { failure, .. }) = failures.try_recv() {
-            tracing::error!(%failure, "a part failed while the process stopped");
+            tracing::error!(%failure, "runnable failed while the process was stopping");
             error.failures.push(failure);
         }
         if error.failures.is_empty() && error.overdue.is_empty() { Ok(()) } else { Err(error) }
     }
 }
 
-/// What a controller's readiness becomes, given what it was found to be so far and one more kind that it follows.
+/// Combines the readiness of a controller so far with the state of one more kind that it watches.
 fn worse(so_far: Health, followed: &Followed) -> Health {
     let kind = followed.resource.group_resource();
     let why = match &*followed.state.borrow() {
@@ -323,7 +335,7 @@ fn worse(so_far: Health, followed: &Followed) -> Health {
 }
 
 struct Failed {
-    failure: PartFailure,
+    failure: RunnableFailure,
     on_failure: OnFailure,
 }
 
@@ -337,19 +349,25 @@ struct Running {
 }
 
 impl Running {
-    fn start(stage: Stage, parts: Vec<(Part, Status)>, report: &mpsc::UnboundedSender<Failed>) -> Self {
+    fn start(
+        stage: Stage,
+        runnables: Vec<(Runnable, Status)>,
+        report: &mpsc::UnboundedSender<Failed>,
+    ) -> Self {
         let (stopper, stop) = Stop::pair();
-        let names = Arc::new(Mutex::new(parts.iter().map(|(part, _)| part.name.clone()).collect::<Vec<_>>()));
-        let statuses = parts.iter().map(|(_, status)| status.clone()).collect();
+        let names = Arc::new(Mutex::new(
+            runnables.iter().map(|(runnable, _)| runnable.name.clone()).collect::<Vec<_>>(),
+        ));
+        let statuses = runnables.iter().map(|(_, status)| status.clone()).collect();
         let mut tasks = JoinSet::new();
-        for (part, status) in parts {
+        for (runnable, status) in runnables {
             let (stop, report, names) = (stop.clone(), report.clone(), Arc::clone(&names));
             tasks.spawn(async move {
-                let result = part.supervise(status, stop).await;
-                names.lock().retain(|name| *name != part.name);
+                let result = runnable.supervise(status, stop).await;
+                names.lock().retain(|name| *name != runnable.name);
                 if let Err(failure) = result {
-                    // Nobody listens any more only after everything has ended.
-                    let _ = report.send(Failed { failure, on_failure: part.on_failure });
+                    // The receiver is gone only after everything has ended.
+                    let _ = report.send(Failed { failure, on_failure: runnable.on_failure });
                 }
             });
         }
@@ -362,7 +380,7 @@ impl Running {
         }
     }
 
-    /// Stops the stage, and returns who had to be cut off at the deadline.
+    /// Stops the stage, and returns the runnables that were cancelled at the deadline.
     async fn stop(mut self, deadline: Instant) -> Vec<String> {
         self.stopper.request();
         let ended = async { while self.tasks.join_next().await.is_some() {} };

@@ -1,21 +1,21 @@
-//! Whether the process is ready, and if not, what it waits for.
+//! Readiness checks of the process.
 //!
-//! Readiness is a list of named checks, each asked anew for every [`Report`]. It means: every cache that somebody needs
-//! has seen everything, and everything that should run does. It does not serve anything: an admin server does, from here.
+//! Readiness is a list of named checks, each evaluated for every [`Report`]. A ready process has synced all
+//! caches that it needs, and all its runnables run. The checks are served by an admin server.
 
 use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-/// What a check answers.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// All is well.
+    /// The check passes.
     Ready,
-    /// Something is not as it should be, but the process can do its work.
+    /// Something is wrong, but the process can do its work.
     Degraded(String),
-    /// The process cannot do its work, because of this.
+    /// The process cannot do its work, for this reason.
     NotReady(String),
 }
 
@@ -48,9 +48,9 @@ impl Readiness {
         }
     }
 
-    /// Asks every check.
+    /// Evaluates every check.
     pub fn report(&self) -> Report {
-        // Asked without the lock: a check may add checks.
+        // Evaluated without the lock: a check may add checks.
         let checks = self.checks.read().clone();
         Report {
             checks: checks
@@ -61,24 +61,24 @@ impl Readiness {
     }
 }
 
-/// The answers of all checks at one time. Displayed one per line.
+/// The results of all checks at one time. Displayed one per line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The answers, in the order in which the checks were added.
+    /// The results, in the order in which the checks were added.
     pub checks: Vec<Checked>,
 }
 
-/// The answer of one check.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
-    /// The check's name.
+    /// The name of the check.
     pub name: String,
-    /// What it answered.
+    /// The result.
     pub health: Health,
 }
 
 impl Report {
-    /// Whether the process is ready: no check says that it is not.
+    /// Returns true if the process is ready: no check is `NotReady`.
     pub fn is_ready(&self) -> bool {
         !self.checks.iter().any(|check| matches!(check.health, Health::NotReady(_)))
     }
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_that_is_not_ready_is_enough_and_a_degraded_one_is_not() {
+    fn one_check_that_is_not_ready_is_enough_and_a_degraded_one_is_not() {
         let readiness = Readiness::default();
         readiness.check("a", || Health::Ready);
         readiness.check("b", || Health::Degraded("a bit slow".into()));

@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT.
+//! Handling of SIGTERM and SIGINT.
 
 use std::io;
 
@@ -10,7 +10,7 @@ pub(super) struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    /// Listens from now on: no signal after this ends the process by itself.
+    /// Installs the handlers: from now on, signals no longer end the process by themselves.
     pub(super) fn listen() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
@@ -30,7 +30,7 @@ pub(super) struct Signals;
 
 #[cfg(not(unix))]
 impl Signals {
-    /// Listens from now on.
+    /// Installs the handler.
     #[allow(clippy::unnecessary_wraps)]
     pub(super) fn listen() -> io::Result<Self> {
         Ok(Self)

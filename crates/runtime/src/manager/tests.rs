@@ -5,7 +5,7 @@ use tokio::sync::watch;
 
 use super::*;
 
-/// What happened, in order.
+/// A log of what happened, in order.
 #[derive(Clone, Default)]
 struct Diary(Arc<Mutex<Vec<String>>>);
 
@@ -18,10 +18,10 @@ impl Diary {
         self.0.lock().clone()
     }
 
-    /// A part that notes when it starts and when it stops.
-    fn part(&self, name: &'static str) -> Part {
+    /// Returns a runnable that logs its start and stop.
+    fn runnable(&self, name: &'static str) -> Runnable {
         let diary = self.clone();
-        Part::new(name, move |context| {
+        Runnable::new(name, move |context| {
             let diary = diary.clone();
             async move {
                 diary.note(format!("{name} starts"));
@@ -38,23 +38,23 @@ impl Diary {
     }
 }
 
-fn failing(name: &'static str) -> Part {
-    Part::new(name, |context: Context| async move {
+fn failing(name: &'static str) -> Runnable {
+    Runnable::new(name, |context: Context| async move {
         context.ready();
         Err(std::io::Error::other("out of luck"))
     })
 }
 
-/// Never up, and stops only when told.
-fn stuck(name: &'static str) -> Part {
-    Part::new(name, |context: Context| async move {
+/// Returns a runnable that never comes up, and stops on request.
+fn stuck(name: &'static str) -> Runnable {
+    Runnable::new(name, |context: Context| async move {
         context.stop.requested().await;
         Ok::<_, BoxError>(())
     })
 }
 
-fn deaf(name: &'static str) -> Part {
-    Part::new(name, |context: Context| async move {
+fn deaf(name: &'static str) -> Runnable {
+    Runnable::new(name, |context: Context| async move {
         context.ready();
         std::future::pending::<Result<(), BoxError>>().await
     })
@@ -67,12 +67,12 @@ async fn until(condition: impl Fn() -> bool) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn m1_stages_start_in_order_when_the_one_before_is_up_and_stop_the_other_way_round() {
+async fn m1_stages_start_in_order_when_the_one_before_is_up_and_stop_in_reverse() {
     let diary = Diary::default();
     let mut manager = Manager::new();
-    manager.add(Stage::Controllers, diary.part("controller")).unwrap();
-    manager.add(Stage::Admin, diary.part("admin")).unwrap();
-    manager.add(Stage::Caches, diary.part("cache")).unwrap();
+    manager.add(Stage::Controllers, diary.runnable("controller")).unwrap();
+    manager.add(Stage::Admin, diary.runnable("admin")).unwrap();
+    manager.add(Stage::Caches, diary.runnable("cache")).unwrap();
     let (stopper, stop) = Stop::pair();
     let readiness = manager.readiness().clone();
     assert!(!readiness.report().is_ready());
@@ -99,12 +99,12 @@ async fn m1_stages_start_in_order_when_the_one_before_is_up_and_stop_the_other_w
 }
 
 #[tokio::test(start_paused = true)]
-async fn d4_a_stop_is_obeyed_at_once_while_a_part_cannot_come_up() {
+async fn d4_a_stop_is_obeyed_at_once_while_a_runnable_cannot_come_up() {
     let diary = Diary::default();
     let mut manager = Manager::new();
-    manager.add(Stage::Admin, diary.part("admin")).unwrap();
+    manager.add(Stage::Admin, diary.runnable("admin")).unwrap();
     manager.add(Stage::Caches, stuck("cache")).unwrap();
-    manager.add(Stage::Controllers, diary.part("controller")).unwrap();
+    manager.add(Stage::Controllers, diary.runnable("controller")).unwrap();
     let (stopper, stop) = Stop::pair();
     let readiness = manager.readiness().clone();
     let mut run = Box::pin(manager.run_until(stop));
@@ -118,11 +118,11 @@ async fn d4_a_stop_is_obeyed_at_once_while_a_part_cannot_come_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn m2_a_failed_part_stops_the_process_and_is_named_with_what_failed_while_stopping() {
+async fn m2_a_failed_runnable_stops_the_process_and_all_failures_are_named() {
     let diary = Diary::default();
     let mut manager = Manager::new();
-    manager.add(Stage::Admin, diary.part("admin")).unwrap();
-    let sore_loser = Part::new("cache", |context: Context| async move {
+    manager.add(Stage::Admin, diary.runnable("admin")).unwrap();
+    let sore_loser = Runnable::new("cache", |context: Context| async move {
         context.ready();
         context.stop.requested().await;
         Err(std::io::Error::other("lost my notes"))
@@ -136,23 +136,23 @@ async fn m2_a_failed_part_stops_the_process_and_is_named_with_what_failed_while_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_in_a_part_is_its_failure() {
+async fn a_panic_in_a_runnable_counts_as_its_failure() {
     let mut manager = Manager::new();
-    let part = Part::new("boom", |_| async {
+    let runnable = Runnable::new("boom", |_| async {
         let nothing: Option<()> = None;
         nothing.ok_or_else(|| -> BoxError { panic!("at the disco") })
     });
-    manager.add(Stage::Everywhere, part).unwrap();
+    manager.add(Stage::Everywhere, runnable).unwrap();
     let (_stopper, stop) = Stop::pair();
     let error = manager.run_until(stop).await.unwrap_err();
     assert_eq!(error.to_string(), "boom failed: it panicked: at the disco");
 }
 
 #[tokio::test(start_paused = true)]
-async fn m3_what_does_not_stop_within_the_grace_time_is_cut_off_and_named() {
+async fn m3_a_runnable_that_exceeds_the_grace_time_is_cancelled_and_named() {
     let mut manager = Manager::new().grace(Duration::from_secs(7));
     manager.add(Stage::Everywhere, deaf("deaf")).unwrap();
-    manager.add(Stage::Admin, Diary::default().part("admin")).unwrap();
+    manager.add(Stage::Admin, Diary::default().runnable("admin")).unwrap();
     let (stopper, stop) = Stop::pair();
     let readiness = manager.readiness().clone();
     let run = tokio::spawn(manager.run_until(stop));
@@ -165,11 +165,11 @@ async fn m3_what_does_not_stop_within_the_grace_time_is_cut_off_and_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_that_must_stop_at_once_leaves_no_grace_to_what_it_led() {
+async fn a_lost_election_leaves_no_grace_time_to_controllers() {
     let diary = Diary::default();
     let mut manager = Manager::new();
-    manager.add(Stage::Admin, diary.part("admin")).unwrap();
-    let election = Part::new("election", |context: Context| async move {
+    manager.add(Stage::Admin, diary.runnable("admin")).unwrap();
+    let election = Runnable::new("election", |context: Context| async move {
         context.ready();
         tokio::time::sleep(Duration::from_secs(5)).await;
         Err(std::io::Error::other("the lease was lost"))
@@ -185,10 +185,10 @@ async fn a_failure_that_must_stop_at_once_leaves_no_grace_to_what_it_led() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_part_that_may_be_restarted_is_with_backoff_and_readiness_says_so() {
+async fn a_restartable_runnable_is_restarted_with_backoff_and_readiness_reports_it() {
     let starts = watch::Sender::new(0_u32);
     let count = starts.clone();
-    let part = Part::new("controller", move |context: Context| {
+    let runnable = Runnable::new("controller", move |context: Context| {
         count.send_modify(|starts| *starts += 1);
         let attempt = *count.borrow();
         async move {
@@ -201,7 +201,7 @@ async fn a_part_that_may_be_restarted_is_with_backoff_and_readiness_says_so() {
         }
     });
     let mut manager = Manager::new();
-    manager.add(Stage::Controllers, part.on_failure(OnFailure::Restart)).unwrap();
+    manager.add(Stage::Controllers, runnable.on_failure(OnFailure::Restart)).unwrap();
     let (stopper, stop) = Stop::pair();
     let readiness = manager.readiness().clone();
     let began = Instant::now();
@@ -218,9 +218,9 @@ async fn a_part_that_may_be_restarted_is_with_backoff_and_readiness_says_so() {
 async fn a_standby_is_ready_and_runs_no_controller() {
     let diary = Diary::default();
     let mut manager = Manager::new();
-    manager.add(Stage::Caches, diary.part("cache")).unwrap();
+    manager.add(Stage::Caches, diary.runnable("cache")).unwrap();
     manager.add(Stage::Election, stuck("election")).unwrap();
-    manager.add(Stage::Controllers, diary.part("controller")).unwrap();
+    manager.add(Stage::Controllers, diary.runnable("controller")).unwrap();
     let (stopper, stop) = Stop::pair();
     let readiness = manager.readiness().clone();
     let run = tokio::spawn(manager.run_until(stop));
@@ -241,7 +241,7 @@ async fn m6_a_manager_that_is_dropped_leaves_no_task_behind() {
     }
     let alive = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&alive);
-    let part = Part::new("part", move |context: Context| {
+    let runnable = Runnable::new("runnable", move |context: Context| {
         count.fetch_add(1, Ordering::SeqCst);
         let alive = Alive(Arc::clone(&count));
         async move {
@@ -251,7 +251,7 @@ async fn m6_a_manager_that_is_dropped_leaves_no_task_behind() {
         }
     });
     let mut manager = Manager::new();
-    manager.add(Stage::Everywhere, part).unwrap();
+    manager.add(Stage::Everywhere, runnable).unwrap();
     let (_stopper, stop) = Stop::pair();
     let mut run = Box::pin(manager.run_until(stop));
     assert!((&mut run).now_or_never().is_none());
@@ -261,7 +261,7 @@ async fn m6_a_manager_that_is_dropped_leaves_no_task_behind() {
 }
 
 #[test]
-fn two_parts_of_one_name_are_an_error() {
+fn two_runnables_of_one_name_are_an_error() {
     let mut manager = Manager::new();
     manager.add(Stage::Admin, stuck("twin")).unwrap();
     assert_eq!(manager.add(Stage::Controllers, stuck("twin")), Err(DuplicateName("twin".into())));
@@ -271,7 +271,7 @@ mod with_controllers {
     use super::*;
     use crate::cache::feed::Feed;
     use crate::cache::{Cause, MetadataOnly, Problem};
-    use crate::controller::{Outcome, Watch};
+    use crate::controller::{Requeue, Watch};
     use crate::resource::ResourceType;
     use jiff::Timestamp;
     use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -286,12 +286,12 @@ mod with_controllers {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn d9_ready_means_that_every_required_cache_has_synced_and_optional_ones_only_show() {
+    async fn d9_readiness_requires_synced_caches_and_only_shows_optional_ones() {
         let (configs, secrets) =
             (Feed::<MetadataOnly<ConfigMap>>::new(), Feed::<MetadataOnly<Secret>>::new());
         let controller = Controller::for_(configs.reader())
             .watches(Watch::of(&secrets.reader()).optional(), |_| [])
-            .build(|_| async { Ok(Outcome::Done) })
+            .build(|_| async { Ok(Requeue::OnChange) })
             .unwrap();
         let mut manager = Manager::new();
         manager.controller(controller).unwrap();

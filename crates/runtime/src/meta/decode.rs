@@ -1,8 +1,8 @@
-//! Decoding [`Meta`] straight from the bytes.
+//! Decoding of [`Meta`] directly from the bytes.
 //!
-//! What to keep ([`Keep`]) is a reader's choice at run time, and serde's derived code has no way to pass such a
-//! choice down to the one field that needs it. So it is put beside the call, in a thread-local that lives for the
-//! length of one synchronous decode ([`Keep::scope`]).
+//! The fields to keep ([`Keep`]) are a reader's choice at run time, and serde's derived code cannot pass such
+//! a choice to the one field that needs it. So the choice is put into a thread-local for the time of one
+//! synchronous decode ([`Keep::scope`]).
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -22,9 +22,9 @@ thread_local! {
 }
 
 impl Keep {
-    /// Decodes something while this is what [`Meta`] keeps.
+    /// Decodes something while [`Meta`] keeps these fields.
     pub fn scope<T>(&self, decode: impl FnOnce() -> T) -> T {
-        /// Puts the former choice back, also when `decode` panics.
+        /// Restores the former choice, also when `decode` panics.
         struct Restore(Keep);
 
         impl Drop for Restore {
@@ -38,19 +38,19 @@ impl Keep {
     }
 }
 
-/// What an adapter around a full type's decoder found on its way past `metadata`.
+/// The entries that an adapter around a full type's decoder found in `metadata`.
 #[derive(Default)]
 pub(crate) struct StashManagers {
     pub(crate) managed: Box<[ManagedEntry]>,
     pub(crate) annotations: Labels,
 }
 
-/// Whether the present scope wants anything that `ObjectMeta` alone would not give cheaply.
+/// Returns true if the present scope needs anything that `ObjectMeta` alone would not supply cheaply.
 pub(crate) fn managers_wanted() -> bool {
     KEEP.with_borrow(|keep| keep.manager.is_some())
 }
 
-/// Decodes `managedFields`, keeps what the scope asks for until [`take_stashed`].
+/// Decodes `managedFields` and keeps the requested entries until [`take_stashed`].
 pub(crate) fn decode_managers<'de, A: MapAccess<'de>>(map: &mut A) -> Result<(), A::Error> {
     let managed = map.next_value::<Managed>()?.0;
     let mut stashed = STASHED.take().unwrap_or_default();
@@ -59,7 +59,7 @@ pub(crate) fn decode_managers<'de, A: MapAccess<'de>>(map: &mut A) -> Result<(),
     Ok(())
 }
 
-/// What [`decode_managers`] kept, and the annotations of `all` that the scope wants.
+/// Returns the entries that [`decode_managers`] kept, and the annotations of `all` that the scope requests.
 pub(crate) fn take_stashed<'a>(all: impl Iterator<Item = (&'a String, &'a String)>) -> StashManagers {
     let mut stashed = STASHED.take().unwrap_or_default();
     stashed.annotations = KEEP.with_borrow(|keep| {
@@ -74,7 +74,7 @@ impl Keep {
     }
 }
 
-/// A JSON string, borrowed where it has no escapes.
+/// A JSON string, borrowed if it has no escapes.
 struct Text<'de>(Cow<'de, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
@@ -184,14 +184,14 @@ impl<'de> Visitor<'de> for MetaVisitor {
                 }
             }
         }
-        // An empty namespace is how some servers write "none".
+        // Some servers write an empty namespace for none.
         let namespace = namespace.filter(|namespace| !namespace.is_empty());
         meta.key = ObjectKey::new(namespace, name.map(|text| text.0).as_deref().unwrap_or_default());
         Ok(meta)
     }
 }
 
-/// The annotations that the scope wants; the others are skipped, values unread.
+/// The annotations that the scope requests; the values of others are skipped.
 struct Annotations(Labels);
 
 impl<'de> Deserialize<'de> for Annotations {
@@ -226,12 +226,13 @@ impl<'de> Deserialize<'de> for Annotations {
     }
 }
 
-/// The entries of the wanted manager out of `managedFields`.
+/// The entries of the requested manager in `managedFields`.
 struct Managed(Box<[ManagedEntry]>);
 
 impl<'de> Deserialize<'de> for Managed {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        /// The server sorts `fieldsV1` before `manager`, so each entry is read whole, but only its raw bytes.
+        /// The server sorts `fieldsV1` before `manager`, so each entry is read completely, but only as raw
+        /// bytes.
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Entry<'a> {
@@ -301,7 +302,7 @@ mod tests {
           {"apiVersion":"v1","fieldsV1":{"f:y":{}},"manager":"theirs","operation":"Apply"}]}"#;
 
     #[test]
-    fn metadata_decodes_and_skips_what_nobody_asked_for() {
+    fn metadata_decodes_and_skips_fields_that_were_not_requested() {
         let meta: Meta = serde_json::from_str(POD).unwrap();
         assert_eq!(meta.key, ObjectKey::namespaced("shop", "web-0"));
         assert_eq!(meta.uid.to_string(), "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d");
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn one_managers_own_apply_entry_and_chosen_annotations_are_kept_where_asked() {
+    fn the_apply_entry_of_a_manager_and_chosen_annotations_are_kept_on_request() {
         let keep = Keep::default().annotation("keep").manager("ours");
         let meta: Meta = keep.scope(|| serde_json::from_str(POD)).unwrap();
         assert_eq!(meta.annotations.len(), 1);
@@ -324,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn the_choice_ends_with_its_scope_also_after_a_panic() {
+    fn the_kept_fields_are_reset_after_their_scope_even_after_a_panic() {
         let keep = Keep::default().manager("ours");
         let panicked = std::panic::catch_unwind(|| keep.scope(|| panic!("while decoding")));
         assert!(panicked.is_err());

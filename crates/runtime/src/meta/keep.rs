@@ -1,4 +1,4 @@
-//! What of the metadata is kept beyond the usual.
+//! Optional metadata that a reader can request.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Uid;
 use crate::intern::Str;
 
-/// What a reader wants kept of an object's metadata beyond what every [`Meta`](super::Meta) has.
+/// The metadata that a reader requests beyond what every [`Meta`](super::Meta) has.
 ///
 /// ```
 /// use windlass_runtime::meta::Keep;
@@ -20,7 +20,7 @@ pub struct Keep {
 }
 
 impl Keep {
-    /// Keep the annotation with this key.
+    /// Keeps the annotation with this key.
     #[must_use]
     pub fn annotation(mut self, key: &str) -> Self {
         if let Err(at) = self.annotations.binary_search_by(|known| (**known).cmp(key)) {
@@ -29,7 +29,7 @@ impl Keep {
         self
     }
 
-    /// Keep the entries in `managedFields` that this manager wrote by server-side apply on the object itself
+    /// Keeps the entries in `managedFields` that this manager wrote by server-side apply on the object itself
     /// (operation `Apply`, no subresource).
     #[must_use]
     pub fn manager(mut self, name: &str) -> Self {
@@ -38,18 +38,18 @@ impl Keep {
     }
 }
 
-/// What one field manager owns of an object, as the server wrote it down.
+/// The fields of an object that one field manager owns, as the server recorded them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagedEntry {
-    /// The `apiVersion` in whose terms [`fields`](Self::fields) is written.
+    /// The `apiVersion` in which [`fields`](Self::fields) is expressed.
     pub api_version: Str,
     /// `fieldsV1` without the uids of owners. Interned: objects of one template own the same fields.
     template: Str,
-    /// What is left out of the template, in order.
+    /// The uids that were removed from the template, in order.
     owners: Box<[Uid]>,
 }
 
-/// What stands before the uid of an owner.
+/// The text before the uid of an owner.
 const OWNER: &str = r#"k:{\"uid\":\""#;
 const UID_LENGTH: usize = 36;
 
@@ -77,7 +77,7 @@ impl ManagedEntry {
     }
 }
 
-/// The fields without the uids of owners, and those; `None` where that could not be undone.
+/// Returns the fields without the uids of owners, and these uids; `None` if that could not be reversed.
 fn without_owners(fields: &str) -> Option<(String, Vec<Uid>)> {
     let (mut template, mut owners) = (String::with_capacity(fields.len()), Vec::new());
     let mut parts = fields.split(OWNER);
@@ -102,7 +102,7 @@ mod tests {
     const FIELDS: &str = r#"{"f:metadata":{"f:labels":{"f:a":{}},"f:ownerReferences":{"k:{\"uid\":\"0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d\"}":{}}},"f:data":{"f:k":{}}}"#;
 
     #[test]
-    fn fields_are_as_they_were_written() {
+    fn managed_fields_are_restored_as_they_were_written() {
         let second = r#"{},"k:{\"uid\":\"11111111-2222-3333-4444-555555555555\"}":{}}},"#;
         let two = FIELDS.replacen("{}}},\"f:data", &format!("{second}\"f:data"), 1);
         assert!(two.contains("11111111"));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_of_one_template_share_it_whoever_owns_them() {
+    fn objects_of_one_template_share_it_whatever_their_owners() {
         let one = ManagedEntry::new("v1", FIELDS);
         let other = ManagedEntry::new("v1", &FIELDS.replace("0b8d1c1e", "11111111"));
         assert_ne!(one, other);

@@ -11,39 +11,40 @@ use crate::intern::Str;
 pub struct Labels(Box<[(Str, Str)]>);
 
 impl Labels {
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<&Str> {
         let at = self.0.binary_search_by(|(k, _)| k.as_str().cmp(key)).ok()?;
         Some(&self.0[at].1)
     }
 
-    /// Whether the key is there.
+    /// Returns true if the key is present.
     pub fn contains_key(&self, key: &str) -> bool {
         self.get(key).is_some()
     }
 
-    /// All pairs, sorted by key.
+    /// Iterates over all pairs, sorted by key.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Str, &Str)> {
         self.0.iter().map(|(key, value)| (key, value))
     }
 
-    /// How many there are.
+    /// Returns the number of pairs.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Of equal keys the last wins, as in JSON.
+/// The last of several equal keys wins, as in JSON.
 impl FromIterator<(Str, Str)> for Labels {
     fn from_iter<T: IntoIterator<Item = (Str, Str)>>(pairs: T) -> Self {
         let mut pairs: Vec<_> = pairs.into_iter().collect();
         if !pairs.is_sorted_by(|(a, _), (b, _)| a < b) {
-            // Stable, so among equal keys the last one given is the last in its run: it is the one to keep.
+            // The sort is stable, so the last of several equal keys is the last in its run: it is the one to
+            // keep.
             pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
             pairs.reverse();
             pairs.dedup_by(|(a, _), (b, _)| a == b);
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn null_is_no_labels() {
+    fn null_decodes_as_no_labels() {
         assert!(serde_json::from_str::<Labels>("null").unwrap().is_empty());
     }
 }

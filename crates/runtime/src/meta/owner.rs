@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::Uid;
 use crate::intern::Str;
 
-/// Who owns an object.
+/// A reference to the owner of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnerRef {
@@ -16,9 +16,9 @@ pub struct OwnerRef {
     pub kind: Str,
     /// The owner's name, in the object's own namespace or cluster-scoped.
     pub name: Str,
-    /// Which incarnation of that name.
+    /// The owner's uid.
     pub uid: Uid,
-    /// Whether the owner is the one controller.
+    /// True if the owner is the controlling one.
     #[serde(default)]
     pub controller: bool,
 }

@@ -6,27 +6,27 @@ use std::str::FromStr;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::{Serialize, Serializer};
 
-/// The uid of an object: which incarnation of a name. All zeros means unknown.
+/// The uid of an object, which distinguishes objects of the same name over time. All zeros means unknown.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Uid([u8; 16]);
 
-/// The text is no uid.
+/// The text is not a uid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a uid: expected 32 hexadecimal digits in groups of 8-4-4-4-12")]
 pub struct InvalidUid;
 
 impl Uid {
-    /// From its bytes.
+    /// Creates a uid from its bytes.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// Its bytes.
+    /// The bytes of the uid.
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
 
-    /// Whether no uid was given.
+    /// Returns true if the uid is unknown.
     pub fn is_unknown(&self) -> bool {
         *self == Self::default()
     }
@@ -88,7 +88,7 @@ impl<'de> Deserialize<'de> for Uid {
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Uid, E> {
-                // API servers make uids as RFC 4122; where one does not, the object is still usable by name.
+                // API servers generate uids by RFC 4122; if one does not, the object is still usable by name.
                 Ok(text.parse().unwrap_or_default())
             }
         }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_uid_is_refused() {
+    fn a_text_that_is_not_a_uid_is_refused() {
         for text in
             ["", "0b8d1c1e", "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d00", "zb8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d"]
         {

@@ -8,32 +8,33 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 
 /// An object's resource version.
 ///
-/// Kubernetes promises that those of one kind are positive integers that grow, so they compare as numbers.
-/// A server that hands out anything else gets an opaque version: equal to itself, and neither older nor newer
-/// than any other (`partial_cmp` is `None`). Code that must choose treats what arrives later as newer,
-/// see [`supersedes`](Self::supersedes).
+/// Kubernetes promises that the resource versions of one kind are positive integers that grow, so they
+/// compare as numbers. Any other text becomes an opaque version: equal to itself, and neither older nor newer
+/// than any other (`partial_cmp` is `None`). Code that must choose treats what arrives later as newer, see
+/// [`supersedes`](Self::supersedes).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ResourceVersion(Form);
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Form {
     Number(u64),
-    // Behind one thin pointer, so that the common form costs sixteen bytes.
+    // Behind one thin pointer, so that the common form takes sixteen bytes.
     Opaque(Arc<Box<str>>),
 }
 
 impl ResourceVersion {
-    /// A version by its number.
+    /// Creates a version from its number.
     pub const fn number(number: u64) -> Self {
         Self(Form::Number(number))
     }
 
-    /// Whether no version was given.
+    /// Returns true if the version is unknown.
     pub fn is_unknown(&self) -> bool {
         matches!(self.0, Form::Number(0))
     }
 
-    /// Whether what has this version replaces what has `other`: newer, or different and not comparable.
+    /// Returns true if an object with this version replaces one with `other`: newer, or different and not
+    /// comparable.
     pub fn supersedes(&self, other: &Self) -> bool {
         match self.partial_cmp(other) {
             Some(ordering) => ordering == Ordering::Greater,
@@ -41,13 +42,14 @@ impl ResourceVersion {
         }
     }
 
-    /// Whether a reader that has seen everything up to `self` has seen `other`. Opaque versions: only if equal.
+    /// Returns true if a reader that has seen everything up to `self` has seen `other`. Opaque versions: only
+    /// if equal.
     pub fn covers(&self, other: &Self) -> bool {
         matches!(self.partial_cmp(other), Some(Ordering::Greater | Ordering::Equal))
     }
 }
 
-/// The unknown version: older than every other.
+/// The unknown version, older than every other.
 impl Default for ResourceVersion {
     fn default() -> Self {
         Self::number(0)
@@ -76,7 +78,7 @@ impl From<&str> for ResourceVersion {
     }
 }
 
-/// As the API writes it; empty when unknown.
+/// Displays the version as the API writes it; empty when unknown.
 impl fmt::Display for ResourceVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

@@ -1,7 +1,12 @@
-//! What caches hold, read when it is asked for.
+//! Metrics of caches by kind, read at scrape time.
+//!
+//! Watches of one kind share their series: a watch of one object by name would otherwise put that name into a
+//! label, with a set of series for each.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
@@ -32,69 +37,82 @@ impl CacheCollector {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByWatch {
+struct ByKind {
     kind: String,
-    namespace: String,
-    selector: String,
 }
 
-impl From<&WatchReport> for ByWatch {
-    fn from(watch: &WatchReport) -> Self {
-        let selectors = [watch.labels.to_string(), watch.fields.to_string()];
-        Self {
-            kind: watch.resource.group_resource(),
-            namespace: watch.namespace.as_ref().map(ToString::to_string).unwrap_or_default(),
-            selector: selectors
-                .into_iter()
-                .filter(|selector| !selector.is_empty())
-                .collect::<Vec<_>>()
-                .join(";"),
+/// The sums of all watches of one kind; of state and staleness, the worst.
+#[derive(Default)]
+struct KindReport {
+    watches: usize,
+    unsynced: usize,
+    objects: usize,
+    bytes: usize,
+    last_event_age: Duration,
+    events: u64,
+    restarts: u64,
+    lists: u64,
+    undecodable: u64,
+}
+
+impl KindReport {
+    fn add(&mut self, watch: &WatchReport) {
+        // Watches that have ended are reported without shapes: only their counters matter.
+        if watch.shapes > 0 {
+            self.watches += 1;
+            self.unsynced += usize::from(!watch.state.is_synced());
+            self.last_event_age = self.last_event_age.max(watch.last_event_age);
         }
+        self.objects += watch.objects;
+        self.bytes += watch.bytes;
+        self.events += watch.events;
+        self.restarts += watch.restarts;
+        self.lists += watch.lists;
+        self.undecodable += watch.undecodable;
     }
 }
 
 impl Collector for CacheCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let sources = self.sources.lock().clone();
-        let watches: Vec<_> = sources.iter().flat_map(|watches| watches()).collect();
+        let mut kinds: BTreeMap<String, KindReport> = BTreeMap::new();
+        for watch in sources.iter().flat_map(|watches| watches()) {
+            kinds.entry(watch.resource.group_resource()).or_default().add(&watch);
+        }
         let mut family =
-            |name: &str, help: &str, kind, one: &dyn Fn(&WatchReport, MetricEncoder<'_>) -> fmt::Result| {
-                let mut family = encoder.encode_descriptor(name, help, None, kind)?;
-                for watch in &watches {
-                    one(watch, family.encode_family(&ByWatch::from(watch))?)?;
+            |name: &str, help: &str, metric, one: &dyn Fn(&KindReport, MetricEncoder<'_>) -> fmt::Result| {
+                let mut family = encoder.encode_descriptor(name, help, None, metric)?;
+                for (kind, report) in &kinds {
+                    one(report, family.encode_family(&ByKind { kind: kind.clone() })?)?;
                 }
                 Ok(())
             };
         let gauge = |count: usize| ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
-        family("windlass_cache_objects", "Objects in the cache", MetricType::Gauge, &|watch, encoder| {
-            gauge(watch.objects).encode(encoder)
+        let mut gauges = |name: &str, help: &str, count: &dyn Fn(&KindReport) -> usize| {
+            family(name, help, MetricType::Gauge, &|kind, encoder| gauge(count(kind)).encode(encoder))
+        };
+        gauges("windlass_cache_watches", "Watches of the kind", &|kind| kind.watches)?;
+        gauges("windlass_cache_objects", "Objects in the cache", &|kind| kind.objects)?;
+        gauges("windlass_cache_bytes", "Approximate size of the cached objects in bytes", &|kind| {
+            kind.bytes
+        })?;
+        gauges("windlass_cache_synced", "1 if all watches of the kind are synced, 0 otherwise", &|kind| {
+            usize::from(kind.unsynced == 0)
         })?;
         family(
-            "windlass_cache_bytes",
-            "About how many bytes they take",
-            MetricType::Gauge,
-            &|watch, encoder| gauge(watch.bytes).encode(encoder),
-        )?;
-        family(
             "windlass_cache_last_event_age_seconds",
-            "How long ago the server last said something, bookmarks included",
+            "Seconds since the last event or bookmark, of the watch for which it is the longest",
             MetricType::Gauge,
-            &|watch, encoder| ConstGauge::new(watch.last_event_age.as_secs_f64()).encode(encoder),
+            &|kind, encoder| ConstGauge::new(kind.last_event_age.as_secs_f64()).encode(encoder),
         )?;
-        family(
-            "windlass_cache_synced",
-            "1 if the cache has seen everything and follows",
-            MetricType::Gauge,
-            &|watch, encoder| gauge(usize::from(watch.state.is_synced())).encode(encoder),
-        )?;
-        let mut counter = |name: &str, help: &str, count: &dyn Fn(&WatchReport) -> u64| {
-            family(name, help, MetricType::Counter, &|watch, encoder| {
-                ConstCounter::new(count(watch)).encode(encoder)
+        let mut counter = |name: &str, help: &str, count: &dyn Fn(&KindReport) -> u64| {
+            family(name, help, MetricType::Counter, &|kind, encoder| {
+                ConstCounter::new(count(kind)).encode(encoder)
             })
         };
-        counter("windlass_cache_events", "Events, bookmarks and pages that came", &|watch| watch.events)?;
-        counter("windlass_cache_restarts", "How often the watch was started again", &|watch| watch.restarts)?;
-        counter("windlass_cache_lists", "Lists that ended, the first one included", &|watch| watch.lists)?;
-        counter("windlass_cache_undecodable", "Objects that did not fit a shape", &|watch| watch.undecodable)
+        counter("windlass_cache_events", "Events, bookmarks and list pages received", &|kind| kind.events)?;
+        counter("windlass_cache_restarts", "Restarts of watches", &|kind| kind.restarts)?;
+        counter("windlass_cache_lists", "Completed lists, including the first", &|kind| kind.lists)?;
+        counter("windlass_cache_undecodable", "Objects that could not be decoded", &|kind| kind.undecodable)
     }
 }

@@ -1,4 +1,4 @@
-//! What a controller counts.
+//! Metrics of controllers.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-/// The bounds of the reconcile time's buckets, in seconds: what dashboards expect.
+/// Bucket bounds of the reconcile time in seconds, as dashboards expect them.
 const SECONDS: [f64; 40] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25,
     1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0,
@@ -68,13 +68,13 @@ impl ControllerFamilies {
             "Reconciles that exceeded the controller's deadline",
             families.timeouts.clone(),
         );
-        registry.register(name("reconcile_time_seconds"), "How long reconciles take", families.time.clone());
+        registry.register(name("reconcile_time_seconds"), "Duration of reconciles", families.time.clone());
         registry.register(
             name("max_concurrent_reconciles"),
-            "How many workers the controller has",
+            "Number of workers of the controller",
             families.max_concurrent.clone(),
         );
-        registry.register(name("active_workers"), "How many workers are busy", families.active.clone());
+        registry.register(name("active_workers"), "Number of busy workers", families.active.clone());
         families
     }
 
@@ -99,7 +99,7 @@ impl ControllerFamilies {
     }
 }
 
-/// How a reconcile ended, as it is counted.
+/// The end of a reconcile, as it is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReconcileResult {
     Success,
@@ -133,7 +133,7 @@ impl fmt::Debug for ControllerMetrics {
 }
 
 impl ControllerMetrics {
-    /// Counts a worker as busy until the answer is dropped.
+    /// Counts a worker as busy until the returned guard is dropped.
     pub fn begin(&self) -> Active<'_> {
         self.active.inc();
         Active { metrics: self }
@@ -145,7 +145,7 @@ impl ControllerMetrics {
     }
 }
 
-/// A worker that is busy.
+/// Guard of a busy worker.
 #[derive(Debug)]
 #[must_use = "the worker counts as busy until this is dropped"]
 pub struct Active<'a> {

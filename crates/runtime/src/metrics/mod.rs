@@ -1,13 +1,15 @@
-//! The metrics, under the names that controller-runtime gave them, so that dashboards keep working.
+//! Metrics under the names of controller-runtime, so that dashboards keep working.
 //!
-//! [`Metrics`] is a registry that one process has once. Controllers and queues enlist themselves; [`encode`](Metrics::encode)
-//! writes everything in the OpenMetrics text format, for an admin server to serve. Figures that somebody keeps anyway (a queue's
-//! depth, a cache's size) are read at that moment and cost nothing in between.
+//! [`Metrics`] is the registry of a process. Controllers and queues register themselves;
+//! [`encode`](Metrics::encode) writes everything in the OpenMetrics text format, for an admin server. Figures
+//! that are kept anyway (a queue's depth, a cache's size) are read at scrape time and cost nothing in
+//! between.
 //!
-//! It does not serve anything, and keeps no figures of its own process (memory, CPU).
+//! It does not serve anything.
 
 mod cache;
 mod controller;
+mod process;
 mod queue;
 mod requests;
 
@@ -22,6 +24,7 @@ use self::cache::CacheCollector;
 use self::controller::ControllerFamilies;
 pub(crate) use self::controller::ReconcileResult;
 pub use self::controller::{Active, ControllerMetrics};
+use self::process::ProcessCollector;
 use self::queue::QueueCollector;
 use self::requests::RequestCollector;
 use crate::cache::Cache;
@@ -40,6 +43,7 @@ struct Shared {
     queues: QueueCollector,
     caches: CacheCollector,
     requests: RequestCollector,
+    process: ProcessCollector,
 }
 
 impl Default for Metrics {
@@ -55,16 +59,18 @@ impl fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    /// A registry with everything that this crate counts, all zero.
+    /// Creates a registry with all metrics of this crate, all zero.
     pub fn new() -> Self {
         let mut registry = Registry::default();
         let controllers = ControllerFamilies::register(&mut registry);
         let queues = QueueCollector::default();
         let caches = CacheCollector::default();
         let requests = RequestCollector::default();
+        let process = ProcessCollector::new();
         registry.register_collector(Box::new(queues.clone()));
         registry.register_collector(Box::new(caches.clone()));
         registry.register_collector(Box::new(requests.clone()));
+        registry.register_collector(Box::new(process.clone()));
         Self {
             shared: Arc::new(Shared {
                 registry: Mutex::new(registry),
@@ -72,49 +78,55 @@ impl Metrics {
                 queues,
                 caches,
                 requests,
+                process,
             }),
         }
     }
 
-    /// The metrics of one controller, all of them visible from now on.
+    /// Returns the metrics of one controller, which are visible from now on.
     pub fn controller(&self, name: &str, workers: usize) -> ControllerMetrics {
         self.shared.controllers.of(name, workers)
     }
 
-    /// Shows a queue under this name; `stats` answers `None` once the queue is gone.
+    /// Exposes a queue under this name; `stats` returns `None` once the queue is gone.
     pub fn queue(&self, name: &str, stats: impl Fn() -> Option<Stats> + Send + Sync + 'static) {
         self.shared.queues.enlist(name, Arc::new(stats));
     }
 
-    /// Shows what a cache holds and how its watches do: `windlass_cache_*`, by kind, namespace and selector.
+    /// Exposes the content and the watches of a cache: `windlass_cache_*`, by kind.
     pub fn cache(&self, cache: &Cache) {
         let cache = cache.clone();
-        self.shared.caches.enlist(Arc::new(move || cache.watches()));
+        self.shared.caches.enlist(Arc::new(move || cache.reports()));
     }
 
-    /// Shows what a client asks of the API server at `host` (host and port, as it shall be shown).
+    /// Exposes the requests of a client to the API server at `host` (host and port, as the label shows them).
     pub fn client(&self, client: &Client, host: impl Into<String>) {
         self.shared.requests.enlist(client.clone(), host.into());
     }
 
-    /// Adds metrics of your own.
+    /// Sets the program and version that `windlass_build_info` shows.
+    pub fn build_info(&self, program: impl Into<String>, version: impl Into<String>) {
+        self.shared.process.set_build(program.into(), version.into());
+    }
+
+    /// Adds a custom collector.
     pub fn register(&self, collector: impl Collector) {
         self.shared.registry.lock().register_collector(Box::new(collector));
     }
 
-    /// Adds metrics of your own, with the tools of `prometheus-client`.
+    /// Adds custom metrics with the tools of `prometheus-client`.
     ///
-    /// A counter's name goes without `_total`: the encoder appends it.
+    /// The name of a counter is given without `_total`: the encoder appends it.
     pub fn with_registry<T>(&self, add: impl FnOnce(&mut Registry) -> T) -> T {
         add(&mut self.shared.registry.lock())
     }
 
-    /// Everything, in the OpenMetrics text format.
+    /// Encodes all metrics in the OpenMetrics text format.
     pub fn encode(&self) -> String {
         let mut text = String::new();
         if let Err(error) = prometheus_client::encoding::text::encode(&mut text, &self.shared.registry.lock())
         {
-            tracing::error!(%error, "metrics could not be written");
+            tracing::error!(%error, "metrics could not be encoded");
         }
         text
     }
@@ -128,7 +140,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    /// Samples by name and labels; panics on text that is not what it claims to be.
+    /// Parses samples by name and labels; panics on malformed text.
     fn parse(text: &str) -> BTreeMap<String, f64> {
         assert!(text.ends_with("# EOF\n"));
         let samples = text.lines().filter(|line| !line.starts_with('#')).map(|line| {
@@ -142,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_controller_shows_all_its_metrics_before_it_does_anything() {
+    fn a_controller_exposes_all_its_metrics_before_its_first_reconcile() {
         let metrics = Metrics::new();
         let _controller = metrics.controller("foo", 3);
         let samples = parse(&metrics.encode());
@@ -189,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_queue_shows_its_depth_by_priority_and_what_passed_through_it() {
+    async fn a_queue_exposes_its_depth_by_priority_and_its_counters() {
         let metrics = Metrics::new();
         let queue: Queue<&str> = Queue::new(Backoff::default());
         let weak = queue.clone();
@@ -229,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_is_gone_is_no_longer_shown_and_one_of_its_name_replaces_it() {
+    fn a_dropped_queue_is_no_longer_exposed_and_one_of_its_name_replaces_it() {
         let metrics = Metrics::new();
         metrics.queue("foo", || None);
         assert!(!metrics.encode().contains("workqueue_depth{"));
@@ -239,40 +251,60 @@ mod tests {
     }
 
     #[test]
-    fn d12_watches_are_shown_by_kind_namespace_and_selector_with_size_staleness_and_restarts() {
+    fn seam_m14_watches_are_exposed_by_kind_only_with_size_staleness_and_restarts() {
         use crate::cache::{SyncState, WatchReport};
         let metrics = Metrics::new();
-        let watch = |namespace: Option<&str>, objects| WatchReport {
-            resource: crate::resource::ResourceType::of::<k8s_openapi::api::apps::v1::Deployment>(),
-            namespace: namespace.map(Into::into),
-            labels: "app=web".parse().unwrap(),
-            fields: crate::cache::FieldSelector::default(),
-            state: SyncState::Synced,
+        let watch = |name: &str, objects, age| WatchReport {
+            resource: crate::resource::ResourceType::of::<k8s_openapi::api::core::v1::Secret>(),
+            namespace: Some("shop".into()),
+            labels: crate::cache::LabelSelector::default(),
+            fields: format!("metadata.name={name}").parse().unwrap(),
+            state: if objects > 0 { SyncState::Synced } else { SyncState::Starting },
             shapes: 1,
             objects,
             bytes: 900,
-            last_event_age: Duration::from_secs(4),
+            last_event_age: Duration::from_secs(age),
             events: 7,
             restarts: 2,
             lists: 1,
             undecodable: 0,
         };
-        let watches = [watch(None, 3), watch(Some("shop"), 4)];
+        let watches = [watch("password", 1, 4), watch("token", 0, 9)];
         metrics.shared.caches.enlist(Arc::new(move || watches.to_vec()));
-        let samples = parse(&metrics.encode());
-        let labels = |namespace: &str| {
-            format!("{{kind=\"deployments.apps\",namespace=\"{namespace}\",selector=\"app=web\"}}")
-        };
-        assert_eq!(samples[&format!("windlass_cache_objects{}", labels(""))], 3.0);
-        assert_eq!(samples[&format!("windlass_cache_objects{}", labels("shop"))], 4.0);
-        assert_eq!(samples[&format!("windlass_cache_bytes{}", labels(""))], 900.0);
-        assert_eq!(samples[&format!("windlass_cache_last_event_age_seconds{}", labels(""))], 4.0);
-        assert_eq!(samples[&format!("windlass_cache_restarts_total{}", labels(""))], 2.0);
-        assert_eq!(samples[&format!("windlass_cache_synced{}", labels(""))], 1.0);
+        let text = metrics.encode();
+        let samples = parse(&text);
+        let of = |name: &str| samples.get(&format!("windlass_cache_{name}{{kind=\"secrets\"}}")).copied();
+        assert_eq!(
+            (of("objects"), of("bytes"), of("watches")),
+            (Some(1.0), Some(1800.0), Some(2.0)),
+            "{text}"
+        );
+        assert_eq!((of("last_event_age_seconds"), of("synced")), (Some(9.0), Some(0.0)), "the worst of them");
+        assert_eq!(
+            (of("events_total"), of("restarts_total"), of("lists_total")),
+            (Some(14.0), Some(4.0), Some(2.0))
+        );
+        assert!(!text.contains("password") && !text.contains("token"), "{text}");
     }
 
     #[test]
-    fn metrics_of_your_own_stand_beside_ours() {
+    #[cfg(target_os = "linux")]
+    fn seam_m14_the_process_and_its_build_are_exposed() {
+        let metrics = Metrics::new();
+        let samples = parse(&metrics.encode());
+        let of = |name: &str| *samples.get(name).unwrap_or_else(|| panic!("{name} in {samples:?}"));
+        assert!(of("process_resident_memory_bytes") > 1_000_000.0);
+        assert!(of("process_virtual_memory_bytes") >= of("process_resident_memory_bytes"));
+        assert!(of("process_cpu_seconds_total") > 0.0);
+        assert!(of("process_open_fds") >= 3.0 && of("process_max_fds") >= of("process_open_fds"));
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
+        assert!((now - 86_400.0..=now).contains(&of("process_start_time_seconds")));
+        let build = samples.keys().find(|name| name.starts_with("windlass_build_info{"));
+        assert!(build.unwrap().contains(&format!("runtime_version=\"{}\"", env!("CARGO_PKG_VERSION"))));
+    }
+
+    #[test]
+    fn custom_metrics_are_exposed_beside_ours() {
         let metrics = Metrics::new();
         metrics.with_registry(|registry| {
             let counter = prometheus_client::metrics::counter::Counter::<u64>::default();

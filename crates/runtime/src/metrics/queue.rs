@@ -1,4 +1,4 @@
-//! What queues count, read when it is asked for.
+//! Metrics of queues, read at scrape time.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -63,7 +63,7 @@ impl Collector for QueueCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let queues = self.all();
         let mut depth =
-            encoder.encode_descriptor("workqueue_depth", "Keys that are ready", None, MetricType::Gauge)?;
+            encoder.encode_descriptor("workqueue_depth", "Number of ready keys", None, MetricType::Gauge)?;
         for (name, stats) in &queues {
             let counted = stats.depth.iter().map(|(priority, count)| (priority.to_string(), count));
             let beyond = stats.depth.beyond().map(|count| ("exceeded_cardinality_limit".to_owned(), count));
@@ -82,36 +82,39 @@ impl Collector for QueueCollector {
                 }
                 Ok(())
             };
-        family("workqueue_adds", "How often a key became ready", MetricType::Counter, &|stats, encoder| {
-            ConstCounter::new(stats.adds).encode(encoder)
-        })?;
+        family(
+            "workqueue_adds",
+            "Number of times a key became ready",
+            MetricType::Counter,
+            &|stats, encoder| ConstCounter::new(stats.adds).encode(encoder),
+        )?;
         family(
             "workqueue_retries",
-            "How often a key was added for later",
+            "Number of times a key was added with a delay",
             MetricType::Counter,
             &|stats, encoder| ConstCounter::new(stats.retries).encode(encoder),
         )?;
         family(
             "workqueue_queue_duration_seconds",
-            "How long keys were ready before a worker took them",
+            "Time that keys were ready before a worker took them",
             MetricType::Histogram,
             &|stats, encoder| histogram(&stats.queue_time, encoder),
         )?;
         family(
             "workqueue_work_duration_seconds",
-            "How long workers took for a key",
+            "Time that workers took for a key",
             MetricType::Histogram,
             &|stats, encoder| histogram(&stats.work_time, encoder),
         )?;
         family(
             "workqueue_unfinished_work_seconds",
-            "The time so far of all work that is running now",
+            "Sum of the running times of all keys in progress",
             MetricType::Gauge,
             &|stats, encoder| ConstGauge::new(stats.unfinished.as_secs_f64()).encode(encoder),
         )?;
         family(
             "workqueue_longest_running_processor_seconds",
-            "The time so far of the work that is running the longest",
+            "Running time of the oldest key in progress",
             MetricType::Gauge,
             &|stats, encoder| ConstGauge::new(stats.longest_running.as_secs_f64()).encode(encoder),
         )

@@ -1,11 +1,11 @@
-//! What was asked of the API server, read when it is asked for.
+//! Metrics of requests to the API server, read at scrape time.
 
 use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 
@@ -42,6 +42,12 @@ struct ByAnswer {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByVerb {
+    verb: String,
+    host: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByHost {
     host: String,
 }
@@ -51,7 +57,7 @@ impl Collector for RequestCollector {
         let clients = self.clients.lock().clone();
         let mut family = encoder.encode_descriptor(
             "rest_client_requests",
-            "Requests to the API server by method, host and answer",
+            "Requests to the API server by method, host and status code",
             None,
             MetricType::Counter,
         )?;
@@ -62,6 +68,20 @@ impl Collector for RequestCollector {
                 ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
             }
         }
+        let mut family = encoder.encode_descriptor(
+            "rest_client_request_duration_seconds",
+            "Time until the response headers, by method and host",
+            None,
+            MetricType::Histogram,
+        )?;
+        for Enlisted { client, host } in &clients {
+            for (verb, durations) in client.stats().durations() {
+                let labels = ByVerb { verb, host: host.clone() };
+                let mut encoder = family.encode_family(&labels)?;
+                let (sum, count) = (durations.sum(), durations.count());
+                encoder.encode_histogram::<NoLabelSet>(sum, count, &durations.buckets(), None)?;
+            }
+        }
         let mut counter = |name: &str, help: &str, count: &dyn Fn(&ClientStats) -> u64| {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             for Enlisted { client, host } in &clients {
@@ -70,7 +90,11 @@ impl Collector for RequestCollector {
             }
             Ok(())
         };
-        counter("windlass_client_retries", "Attempts after a first one", &ClientStats::retries)?;
-        counter("windlass_client_timeouts", "Calls that met their deadline", &ClientStats::timeouts)
+        counter("windlass_client_retries", "Retries of requests to the API server", &ClientStats::retries)?;
+        counter(
+            "windlass_client_timeouts",
+            "Calls to the API server that exceeded their deadline",
+            &ClientStats::timeouts,
+        )
     }
 }

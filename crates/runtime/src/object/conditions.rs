@@ -1,4 +1,4 @@
-//! Conditions: what is true of an object, and since when.
+//! Conditions of an object's status.
 //!
 //! ```
 //! use jiff::Timestamp;
@@ -21,19 +21,19 @@ const LONGEST_MESSAGE: usize = 32_768;
 /// The longest reason that the API accepts.
 const LONGEST_REASON: usize = 1024;
 
-/// Whether a condition holds.
+/// The status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Truth {
-    /// It does.
+    /// The condition holds.
     True,
-    /// It does not.
+    /// The condition does not hold.
     False,
-    /// Nobody can tell.
+    /// The status cannot be determined.
     Unknown,
 }
 
 impl Truth {
-    /// As the API spells it.
+    /// Returns the status as the API spells it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::True => "True",
@@ -55,7 +55,7 @@ impl fmt::Display for Truth {
     }
 }
 
-/// A condition as its author states it; [`set`] finds out since when it holds.
+/// A condition without its transition time, which [`set`] determines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a fact becomes a condition by `conditions::set`"]
 pub struct Fact {
@@ -67,10 +67,10 @@ pub struct Fact {
 }
 
 impl Fact {
-    /// A condition of this type, with the reason in `CamelCase`.
+    /// Creates a condition of this type, with the reason in `CamelCase`.
     ///
-    /// The API refuses an empty reason and one with other characters than letters, digits and `_,:`. So that a status is
-    /// never refused because of a careless reason, what it would refuse is left out.
+    /// The API rejects an empty reason and characters other than letters, digits and `_,:`. Such characters
+    /// are removed, so that a status is never rejected because of a careless reason.
     pub fn new(kind: impl Into<String>, truth: impl Into<Truth>, reason: impl AsRef<str>) -> Self {
         Self {
             kind: kind.into(),
@@ -81,7 +81,7 @@ impl Fact {
         }
     }
 
-    /// What a person wants to know. What the API would not accept for its length is cut off.
+    /// Sets the message for people. It is cut at the API's length limit.
     pub fn message(self, message: impl Into<String>) -> Self {
         let mut message = message.into();
         let end = message.floor_char_boundary(LONGEST_MESSAGE);
@@ -89,17 +89,17 @@ impl Fact {
         Self { message, ..self }
     }
 
-    /// The `metadata.generation` that this was said about.
+    /// Sets the `metadata.generation` that the condition was computed for.
     pub fn generation(self, generation: i64) -> Self {
         Self { generation: Some(generation), ..self }
     }
 }
 
-/// Says a fact in a list of conditions, and returns whether that changed the list.
+/// Sets a condition in a list, and returns true if the list changed.
 ///
-/// The transition time is `now`, to the second, where the condition is new or its truth changed, and stays as it was
-/// where only reason, message or generation changed. Other conditions, and their order, are left alone. Should the
-/// list hold the type twice, the first stays.
+/// The transition time is `now`, to the second, if the condition is new or its status changed; it is kept if
+/// only reason, message or generation changed. Other conditions, and their order, are not touched. If the
+/// list contains the type twice, the first one is kept.
 pub fn set(conditions: &mut Vec<Condition>, fact: Fact, now: Timestamp) -> bool {
     let first = conditions.iter().position(|condition| condition.type_ == fact.kind);
     let since = first
@@ -130,24 +130,25 @@ pub fn set(conditions: &mut Vec<Condition>, fact: Fact, now: Timestamp) -> bool 
     changed || deduplicated
 }
 
-/// Removes a condition, and returns whether it was there.
+/// Removes a condition, and returns true if it was present.
 pub fn remove(conditions: &mut Vec<Condition>, kind: &str) -> bool {
     let length = conditions.len();
     conditions.retain(|condition| condition.type_ != kind);
     conditions.len() != length
 }
 
-/// The condition of a type.
+/// Returns the condition of a type.
 pub fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| condition.type_ == kind)
 }
 
-/// Whether a condition is there and `True`.
+/// Returns true if a condition is present and `True`.
 pub fn is_true(conditions: &[Condition], kind: &str) -> bool {
     find(conditions, kind).is_some_and(|condition| condition.status == Truth::True.as_str())
 }
 
-/// The API keeps whole seconds: a finer time would differ from what is read back, and be written again for ever.
+/// The API keeps whole seconds: a finer time would differ from what is read back, and would be written again
+/// and again.
 fn to_the_second(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_transition_time_moves_only_with_the_truth() {
+    fn the_transition_time_changes_only_with_the_status() {
         let mut list = Vec::new();
         assert!(set(&mut list, fact(Truth::False, "a"), second(10)));
         assert!(set(&mut list, fact(Truth::False, "b").generation(2), second(20)));
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn saying_the_same_again_changes_nothing() {
+    fn setting_the_same_condition_again_changes_nothing() {
         let mut list = Vec::new();
         set(&mut list, fact(Truth::True, "a"), second(10));
         let before = list.clone();
@@ -196,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn times_are_whole_seconds() {
+    fn transition_times_are_whole_seconds() {
         let mut list = Vec::new();
         set(&mut list, fact(Truth::True, ""), Timestamp::from_millisecond(1999).unwrap());
         assert_eq!(list[0].last_transition_time.0, second(1));
     }
 
     #[test]
-    fn other_conditions_and_their_order_are_left_alone() {
+    fn other_conditions_and_their_order_are_kept() {
         let mut list = Vec::new();
         for kind in ["A", "Ready", "B"] {
             set(&mut list, Fact::new(kind, true, "Because"), second(1));
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_is_there_twice_is_there_once_afterwards() {
+    fn a_duplicate_condition_type_is_removed() {
         let mut list = Vec::new();
         set(&mut list, fact(Truth::True, "a"), second(1));
         list.push(list[0].clone());
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_reason_is_left_as_it_is() {
+    fn a_valid_reason_is_kept_as_it_is() {
         for reason in ["Starting", "X", "A_b,c:D9"] {
             assert_eq!(acceptable_reason(reason), reason);
         }

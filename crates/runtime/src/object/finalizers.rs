@@ -1,20 +1,20 @@
-//! Finalizers: who must finish before an object goes.
+//! Finalizers of an object.
 //!
-//! Three ways to use them: on a list that is written back as a whole ([`add`], [`remove`]), or as a JSON patch of exactly that
-//! change ([`addition`], [`removal`]), which fails instead of undoing what somebody else did meanwhile.
+//! They can be changed in a list that is written back as a whole ([`add`], [`remove`]), or by a JSON patch of
+//! exactly that change ([`addition`], [`removal`]), which fails instead of undoing a concurrent change.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
-/// Whether a finalizer is in a list.
+/// Returns true if a finalizer is in a list.
 pub fn contains(finalizers: &[String], name: &str) -> bool {
     finalizers.iter().any(|finalizer| finalizer == name)
 }
 
-/// Adds a finalizer to an object's metadata, and returns whether that changed it.
+/// Adds a finalizer to an object's metadata, and returns true if that changed it.
 ///
 /// # Errors
-/// An object that is being deleted takes no new finalizer: the API refuses it, and whoever asks has come too late.
+/// Fails for an object that is being deleted: the API rejects new finalizers then.
 pub fn add(meta: &mut ObjectMeta, name: &str) -> Result<bool, BeingDeleted> {
     let list = meta.finalizers.as_deref().unwrap_or_default();
     if contains(list, name) {
@@ -27,7 +27,7 @@ pub fn add(meta: &mut ObjectMeta, name: &str) -> Result<bool, BeingDeleted> {
     Ok(true)
 }
 
-/// Removes a finalizer from an object's metadata, however often it is there, and returns whether that changed it.
+/// Removes a finalizer from an object's metadata, with all duplicates, and returns true if that changed it.
 pub fn remove(meta: &mut ObjectMeta, name: &str) -> bool {
     let Some(list) = &mut meta.finalizers else {
         return false;
@@ -41,40 +41,62 @@ pub fn remove(meta: &mut ObjectMeta, name: &str) -> bool {
     changed
 }
 
-/// The JSON patch that adds a finalizer to the object as it was read; `None` where it has it.
+/// Returns the JSON patch that adds a finalizer to the object as it was read; `None` if it is present.
 ///
-/// The patch tests uid and resourceVersion: it is refused if the object has changed since.
+/// The patch tests uid and resourceVersion: it is rejected if the object has changed since.
+///
+/// # Errors
+/// Fails like [`add`].
+pub fn addition(meta: &ObjectMeta, name: &str) -> Result<Option<Value>, BeingDeleted> {
+    additions(meta, &[name])
+}
+
+/// The same for several finalizers: one patch that adds those that are missing.
 ///
 /// # Errors
 /// As [`add`].
-pub fn addition(meta: &ObjectMeta, name: &str) -> Result<Option<Value>, BeingDeleted> {
+pub fn additions(meta: &ObjectMeta, names: &[&str]) -> Result<Option<Value>, BeingDeleted> {
     let mut changed = meta.clone();
-    if !add(&mut changed, name)? {
+    let mut missing = Vec::new();
+    for name in names {
+        if add(&mut changed, name)? {
+            missing.push(*name);
+        }
+    }
+    if missing.is_empty() {
         return Ok(None);
     }
     let mut patch = identity(meta);
     if let Some(version) = &meta.resource_version {
         patch.push(json!({"op": "test", "path": "/metadata/resourceVersion", "value": version}));
     }
-    patch.push(match &meta.finalizers {
-        Some(_) => json!({"op": "add", "path": "/metadata/finalizers/-", "value": name}),
-        None => json!({"op": "add", "path": "/metadata/finalizers", "value": [name]}),
-    });
+    match &meta.finalizers {
+        Some(_) => patch.extend(
+            missing.iter().map(|name| json!({"op": "add", "path": "/metadata/finalizers/-", "value": name})),
+        ),
+        None => patch.push(json!({"op": "add", "path": "/metadata/finalizers", "value": missing})),
+    }
     Ok(Some(Value::Array(patch)))
 }
 
-/// The JSON patch that removes a finalizer from the object as it was read; `None` where it has none of that name.
+/// Returns the JSON patch that removes a finalizer from the object as it was read; `None` if it is absent.
 ///
-/// The patch tests that each place that it removes still holds the name, so it never removes that of another; changes
-/// elsewhere in the object do not matter to it.
+/// The patch tests that each index still holds the name, so it never removes another finalizer; changes
+/// elsewhere in the object do not matter.
 pub fn removal(meta: &ObjectMeta, name: &str) -> Option<Value> {
+    removals(meta, &[name])
+}
+
+/// The same for several finalizers: one patch that removes those of them that are there.
+pub fn removals(meta: &ObjectMeta, names: &[&str]) -> Option<Value> {
     let list = meta.finalizers.as_deref().unwrap_or_default();
-    if !contains(list, name) {
+    let is_removed = |finalizer: &String| names.iter().any(|name| finalizer == name);
+    if !list.iter().any(is_removed) {
         return None;
     }
     let mut patch = identity(meta);
-    // From the back: removing a place moves those behind it.
-    for (index, _) in list.iter().enumerate().rev().filter(|(_, finalizer)| *finalizer == name) {
+    // From the end: removing an index shifts those behind it.
+    for (index, name) in list.iter().enumerate().rev().filter(|(_, finalizer)| is_removed(finalizer)) {
         let place = format!("/metadata/finalizers/{index}");
         patch.push(json!({"op": "test", "path": place, "value": name}));
         patch.push(json!({"op": "remove", "path": place}));
@@ -86,7 +108,7 @@ fn identity(meta: &ObjectMeta) -> Vec<Value> {
     meta.uid.iter().map(|uid| json!({"op": "test", "path": "/metadata/uid", "value": uid})).collect()
 }
 
-/// The object is being deleted: it takes no new finalizer.
+/// The object is being deleted: it accepts no new finalizer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("finalizer {name} cannot be added: the object is being deleted")]
 pub struct BeingDeleted {
@@ -98,6 +120,24 @@ mod tests {
     use super::*;
     use jiff::Timestamp;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    #[test]
+    fn several_finalizers_are_added_and_removed_by_one_patch() {
+        let operations = |patch: Option<Value>| -> Vec<(String, Value)> {
+            let patch = patch.unwrap();
+            let edits = patch.as_array().unwrap().iter().filter(|operation| operation["op"] != "test");
+            edits.map(|edit| (edit["path"].as_str().unwrap().to_owned(), edit["value"].clone())).collect()
+        };
+        let added = operations(additions(&meta(&[]), &["a", "b"]).unwrap());
+        assert_eq!(added, [("/metadata/finalizers".to_owned(), json!(["a", "b"]))]);
+        let added = operations(additions(&meta(&["a"]), &["a", "b"]).unwrap());
+        assert_eq!(added, [("/metadata/finalizers/-".to_owned(), json!("b"))]);
+        assert_eq!(additions(&meta(&["a", "b"]), &["a", "b"]).unwrap(), None);
+        let removed = operations(removals(&meta(&["a", "x", "b"]), &["a", "b"]));
+        let paths: Vec<_> = removed.iter().map(|(path, _)| path.as_str()).collect();
+        assert_eq!(paths, ["/metadata/finalizers/2", "/metadata/finalizers/0"]);
+        assert_eq!(removals(&meta(&["x"]), &["a", "b"]), None);
+    }
 
     fn meta(finalizers: &[&str]) -> ObjectMeta {
         ObjectMeta {
@@ -114,21 +154,21 @@ mod tests {
     }
 
     #[test]
-    fn adding_twice_changes_once() {
+    fn adding_a_finalizer_twice_changes_the_object_once() {
         let mut object = meta(&[]);
         assert_eq!((add(&mut object, "a"), add(&mut object, "a")), (Ok(true), Ok(false)));
         assert_eq!(object.finalizers, Some(vec!["a".to_owned()]));
     }
 
     #[test]
-    fn an_object_that_is_going_takes_no_new_finalizer_but_may_have_had_it() {
+    fn an_object_being_deleted_accepts_no_new_finalizer_but_keeps_a_present_one() {
         assert!(add(&mut deleting(&["other"]), "a").is_err());
         assert!(addition(&deleting(&["other"]), "a").is_err());
         assert_eq!(add(&mut deleting(&["a"]), "a"), Ok(false));
     }
 
     #[test]
-    fn removing_takes_every_duplicate_and_leaves_no_empty_list() {
+    fn removing_a_finalizer_removes_duplicates_and_leaves_no_empty_list() {
         let mut object = deleting(&["a", "b", "a"]);
         assert!(remove(&mut object, "a"));
         assert_eq!(object.finalizers, Some(vec!["b".to_owned()]));
@@ -153,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_removal_removes_from_the_back_and_tests_each_place() {
+    fn the_removal_patch_starts_at_the_end_and_tests_each_index() {
         let patch = removal(&deleting(&["a", "b", "a"]), "a").unwrap();
         assert_eq!(
             patch,

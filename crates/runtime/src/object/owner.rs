@@ -1,12 +1,12 @@
-//! Owner references: whose object this is, and with whom it goes.
+//! Owner references, which decide about garbage collection.
 //!
-//! A reference that the garbage collector cannot follow costs data: a child whose owner it does not find in the child's
-//! own namespace is deleted. Such references are errors here.
+//! An owner reference that the garbage collector cannot resolve loses data: it deletes a child whose owner is
+//! not found in the child's own namespace. Such references are errors here.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
 
-/// An object that can own others: everything that a reference to it says.
+/// An object that can own others: the fields of a reference to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     api_version: String,
@@ -17,10 +17,10 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The owner that a typed object is.
+    /// Creates an owner from a typed object.
     ///
     /// # Errors
-    /// An object that was never read from the API has no uid, and cannot own anything.
+    /// Fails for an object that was never read from the API: it has no uid, and cannot own anything.
     pub fn of<K: Resource<DynamicType = ()>>(object: &K) -> Result<Self, OwnerError> {
         let meta = object.meta();
         Self::new(
@@ -32,10 +32,10 @@ impl Owner {
         )
     }
 
-    /// An owner from its parts.
+    /// Creates an owner from its fields.
     ///
     /// # Errors
-    /// As [`of`](Self::of), where name or uid is missing or empty.
+    /// Fails like [`of`](Self::of) if name or uid is missing or empty.
     pub fn new(
         api_version: impl Into<String>,
         kind: impl Into<String>,
@@ -56,28 +56,31 @@ impl Owner {
         }
     }
 
-    /// The reference that makes this the controller of a child in `child_namespace` (`None`: cluster-scoped).
+    /// Returns the reference of the controlling owner of a child in `child_namespace` (`None`:
+    /// cluster-scoped).
     ///
     /// # Errors
-    /// A namespaced owner can own only within its namespace.
+    /// Fails if a namespaced owner and its child are not in the same namespace.
     pub fn controller_reference(&self, child_namespace: Option<&str>) -> Result<OwnerReference, OwnerError> {
         self.reference(child_namespace, true)
     }
 
-    /// The reference that makes this one of several owners of a child in `child_namespace` (`None`: cluster-scoped).
+    /// Returns the reference of one of several owners of a child in `child_namespace` (`None`:
+    /// cluster-scoped).
     ///
     /// # Errors
-    /// As [`controller_reference`](Self::controller_reference).
+    /// Fails like [`controller_reference`](Self::controller_reference).
     pub fn plain_reference(&self, child_namespace: Option<&str>) -> Result<OwnerReference, OwnerError> {
         self.reference(child_namespace, false)
     }
 
-    /// Makes this the controller of a child, and returns whether that changed the child.
+    /// Makes this the controlling owner of a child, and returns true if that changed the child.
     ///
-    /// A reference to the same owner (group, kind and name) is brought up to date in its place.
+    /// A reference to the same owner (group, kind and name) is updated in place.
     ///
     /// # Errors
-    /// As [`controller_reference`](Self::controller_reference), and where another controller owns the child.
+    /// Fails like [`controller_reference`](Self::controller_reference), and if another controller owns the
+    /// child.
     pub fn control(&self, child: &mut ObjectMeta) -> Result<bool, OwnerError> {
         let reference = self.controller_reference(child.namespace.as_deref())?;
         let owners = child.owner_references.as_deref().unwrap_or_default();
@@ -104,7 +107,7 @@ impl Owner {
         }
     }
 
-    /// Removes every reference to this owner, and returns whether there was one.
+    /// Removes every reference to this owner, and returns true if there was one.
     pub fn release(&self, child: &mut ObjectMeta) -> bool {
         let Some(owners) = &mut child.owner_references else {
             return false;
@@ -140,7 +143,7 @@ impl Owner {
         }
     }
 
-    /// Whether a reference is to this owner: version and uid may be of another time.
+    /// Returns true if a reference is to this owner: version and uid may be outdated.
     fn is_meant_by(&self, reference: &OwnerReference) -> bool {
         group(&reference.api_version) == group(&self.api_version)
             && reference.kind == self.kind
@@ -157,15 +160,15 @@ impl std::fmt::Display for Owner {
     }
 }
 
-/// The group of an `apiVersion`; empty for the core group.
+/// Returns the group of an `apiVersion`; empty for the core group.
 pub(crate) fn group(api_version: &str) -> &str {
     api_version.rsplit_once('/').map_or("", |(group, _)| group)
 }
 
-/// Why an object cannot own another.
+/// The reason why an object cannot own another.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OwnerError {
-    /// The owner was never stored.
+    /// The owner was never stored in the API.
     #[error("{kind} {name} cannot own anything: it has no name and uid yet, create it first")]
     NotStored {
         /// The owner's kind.
@@ -173,7 +176,7 @@ pub enum OwnerError {
         /// The owner's name, if it has one.
         name: String,
     },
-    /// The child is in another namespace, where the garbage collector does not look for the owner.
+    /// The child is in another namespace, where the garbage collector does not find the owner.
     #[error(
         "{owner} cannot own an object in namespace {child_namespace}: the garbage collector would delete it"
     )]
@@ -183,7 +186,7 @@ pub enum OwnerError {
         /// The child's namespace.
         child_namespace: String,
     },
-    /// The child is cluster-scoped, where a namespaced owner is not found.
+    /// The child is cluster-scoped, but the owner is namespaced.
     #[error("{owner} is namespaced and cannot own a cluster-scoped object: label it and use a finalizer")]
     NamespacedOwnerOfClusterChild {
         /// The owner.
@@ -217,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_controller_reference_says_who_it_is_and_blocks_the_owners_deletion() {
+    fn a_controller_reference_names_the_owner_and_blocks_its_deletion() {
         let reference = owner(Some("shop")).controller_reference(Some("shop")).unwrap();
         assert_eq!((reference.controller, reference.block_owner_deletion), (Some(true), Some(true)));
         assert_eq!((reference.api_version.as_str(), reference.uid.as_str()), ("apps/v1", "u-1"));
@@ -249,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn taking_control_twice_changes_once() {
+    fn taking_control_twice_changes_the_child_once() {
         let mut object = child(Some("shop"));
         let owner = owner(Some("shop"));
         assert_eq!((owner.control(&mut object), owner.control(&mut object)), (Ok(true), Ok(false)));
@@ -258,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_of_an_older_version_or_incarnation_is_brought_up_to_date() {
+    fn a_reference_with_an_older_version_or_uid_is_updated() {
         let mut object = child(Some("shop"));
         let old = Owner::new("apps/v1beta1", "Deployment", Some("shop"), Some("web"), Some("u-0")).unwrap();
         old.control(&mut object).unwrap();

@@ -1,29 +1,33 @@
-//! The queue between what happens in a cluster and the workers that answer it.
+//! The work queue between caches and workers.
 //!
 //! It promises:
-//! - **One worker per key.** A key that was handed out is not handed out again before it is finished. What arrives
-//!   meanwhile is merged into one more run.
-//! - **No lost change.** Every add is followed by a run that starts after it. An [`Item`] that is dropped unfinished
-//!   (a worker was cancelled) puts its key back.
-//! - **Order.** Higher [`Priority`] first; first come, first served within a priority. A key that is raised stands at the
-//!   end of its new priority; a key is never lowered. A delayed key takes its place when it falls due.
-//! - **Patience.** A key whose run failed is retried after an exponential [`Backoff`] of its own. A failure of a run that
-//!   came early, because something changed, is not counted: only a retry that was waited for makes the next wait longer.
+//! - **One worker per key.** A key in progress is not handed out again before it is finished. Further adds
+//!   are merged into one more run.
+//! - **No lost change.** Every add is followed by a run that starts after it. An [`Item`] that is dropped
+//!   unfinished (a worker was cancelled) puts its key back.
+//! - **Order.** Higher [`Priority`] first; first come, first served within a priority. A key whose priority
+//!   is raised goes to the end of its new priority; a priority is never lowered. A delayed key is queued when
+//!   its delay has passed.
+//! - **Backoff.** A key whose run failed is retried after its own exponential [`Backoff`]. A failure of a run
+//!   that started early, because something changed, is not counted: only a retry after the full delay makes
+//!   the next delay longer.
 //!
-//! It does not keep objects (a key is all a worker gets), does not know Kubernetes, and does not limit how often keys
-//! run in total.
+//! It does not keep objects (a worker gets only a key), does not know Kubernetes, and does not limit how
+//! often keys run in total.
 //!
 //! # Timers
-//! A key has two. What *its own last run* asked for ([`Next::After`], [`Next::Retry`]) is replaced by whatever the next
-//! run asks for, so a change that arrives early drops it. What *others* asked for ([`Add::after`]) always rings: also when
-//! the key is ready at that moment, since the run that is about to start cannot know about a moment that has not come.
-//! Two such requests become one, the earlier, with the higher priority: a key has few timers, however often it is asked for.
+//! A key has two timers. The delay of *its own last run* ([`Next::After`], [`Next::Retry`]) is replaced by
+//! the result of the next run, so an earlier change cancels it. The delay of an *add* ([`Add::after`]) always
+//! fires, even if the key is ready at that time, since the run that is about to start cannot know about a
+//! later moment. Two delayed adds become one, the earlier, with the higher priority: a key has few timers,
+//! however often it is added.
 //!
 //! # Why no shared bucket
-//! A token bucket over all keys (10 per second, say) protects an API server from ten thousand keys that fail at the same
-//! time; it also makes a healthy key wait a quarter of an hour behind them, and keeps everything slow long after the cause is
-//! gone. Here the number of workers bounds what runs at once, backoff with jitter bounds how often a failing key runs,
-//! the server's own throttling is obeyed by the client, and no key pays for another.
+//! A token bucket over all keys (10 per second, for example) protects an API server from ten thousand keys
+//! that fail at the same time; it also makes a healthy key wait a quarter of an hour behind them, and keeps
+//! everything slow long after the cause is gone. Here the number of workers bounds concurrency, backoff with
+//! jitter bounds how often a failing key runs, the client obeys the server's own throttling, and no key waits
+//! for another.
 //!
 //! # Example
 //! ```
@@ -57,17 +61,17 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 pub use self::backoff::Backoff;
-use self::state::{Handed, State};
+use self::state::{Handed, QueueState};
 pub use self::stats::{Depth, Histogram, PRIORITIES_COUNTED, Stats};
 
-/// How urgent a key is: the higher, the sooner.
+/// The priority of a key: higher ones run first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Priority(pub i32);
 
 impl Priority {
-    /// For what nobody waits for: the initial list, and objects seen again unchanged.
+    /// Low priority: the initial list, and objects delivered again unchanged.
     pub const LOW: Self = Self(-100);
-    /// For what somebody changed.
+    /// Normal priority: objects that changed.
     pub const NORMAL: Self = Self(0);
 }
 
@@ -77,53 +81,53 @@ impl fmt::Display for Priority {
     }
 }
 
-/// How a key is added.
+/// Options of an add.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[must_use = "it does nothing until it is given to `Queue::add`"]
+#[must_use = "it does nothing until it is passed to `Queue::add`"]
 pub struct Add {
-    /// Its priority; the highest of all adds that are merged counts.
+    /// The priority; the highest of all merged adds counts.
     pub priority: Priority,
-    /// How long from now it is to wait.
+    /// The delay before the key is queued.
     pub after: Duration,
-    /// Whether past failures are forgotten: what made them may have been repaired.
+    /// Reset past failures: their cause may have been repaired.
     pub fresh: bool,
 }
 
 impl Add {
-    /// As soon as possible, at normal priority.
+    /// Adds the key now, at normal priority.
     pub fn now() -> Self {
         Self::default()
     }
 
-    /// Not before `delay` has passed.
+    /// Adds the key after `delay`.
     pub fn after(delay: Duration) -> Self {
         Self { after: delay, ..Self::default() }
     }
 
-    /// With this priority.
+    /// Sets the priority.
     pub fn priority(self, priority: Priority) -> Self {
         Self { priority, ..self }
     }
 
-    /// With past failures forgotten.
+    /// Resets past failures.
     pub fn fresh(self) -> Self {
         Self { fresh: true, ..self }
     }
 }
 
-/// What becomes of a key whose run has ended.
+/// The next state of a key whose run has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// It rests until it is added again; past failures are forgotten.
+    /// The key rests until it is added again; past failures are reset.
     Forget,
-    /// It runs again after a delay; past failures are forgotten.
+    /// The key runs again after a delay; past failures are reset.
     After(Duration),
-    /// It failed and runs again after its backoff, or after `at_most` if that is shorter.
+    /// The run failed; the key runs again after its backoff, or after `at_most` if that is shorter.
     Retry {
-        /// The longest wait for this kind of failure.
+        /// The longest delay for this kind of failure.
         at_most: Option<Duration>,
     },
-    /// It was not worked on: it goes back in line.
+    /// The key was not worked on and is queued again.
     Release,
 }
 
@@ -135,10 +139,10 @@ pub struct Queue<K: Clone + Eq + Hash> {
 }
 
 struct Shared<K> {
-    state: Mutex<State<K>>,
-    /// Rings for one worker when there is something to do, for all when the queue closes.
+    state: Mutex<QueueState<K>>,
+    /// Notifies one worker when there is something to do, all when the queue closes.
     wake: Notify,
-    /// Rings when the last running key of a closed queue has finished.
+    /// Notifies when the last running key of a closed queue has finished.
     idle: Notify,
     began: Instant,
 }
@@ -156,11 +160,11 @@ impl<K: Clone + Eq + Hash> fmt::Debug for Queue<K> {
 }
 
 impl<K: Clone + Eq + Hash> Queue<K> {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(backoff: Backoff) -> Self {
         Self {
             shared: Arc::new(Shared {
-                state: Mutex::new(State::new(backoff)),
+                state: Mutex::new(QueueState::new(backoff)),
                 wake: Notify::new(),
                 idle: Notify::new(),
                 began: Instant::now(),
@@ -168,7 +172,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Adds a key. Does nothing when the queue was shut down.
+    /// Adds a key. Does nothing after the queue was shut down.
     pub fn add(&self, key: K, add: Add) {
         let wake = self.shared.state.lock().add(key, add, self.now());
         if wake {
@@ -178,49 +182,51 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// Waits for the next key; `None` once the queue was shut down.
     ///
-    /// Cancel safe: a dropped call has taken nothing.
+    /// Cancel safe: a dropped call has taken no key.
     pub async fn get(&self) -> Option<Item<K>> {
         loop {
             if let Take::Done(taken) = self.take() {
                 return taken;
             }
-            // Enlist first, look again, then sleep: what is added between the look and the sleep wakes us.
+            // Register first, check again, then sleep: an add between the check and the sleep wakes this
+            // worker.
             let mut wake = pin!(self.shared.wake.notified());
             wake.as_mut().enable();
             match self.take() {
                 Take::Done(taken) => return taken,
                 Take::Sleep(None) => wake.await,
                 Take::Sleep(Some(alarm)) => {
-                    // Whether it was the alarm or a call that woke us, the next look tells.
+                    // The next check finds out whether a timer or an add woke this worker.
                     let _ = tokio::time::timeout_at(self.shared.began + alarm, wake).await;
                 }
             }
         }
     }
 
-    /// The number of ready keys; those that wait for a moment to come are not counted.
+    /// Returns the number of ready keys; delayed keys are not counted.
     pub fn len(&self) -> usize {
         self.shared.state.lock().depth(self.now())
     }
 
-    /// Whether no key is ready.
+    /// Returns true if no key is ready.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of keys that are handed out and not finished.
+    /// Returns the number of keys that are handed out and not finished.
     pub fn in_flight(&self) -> usize {
         self.shared.state.lock().in_flight()
     }
 
-    /// What the queue can tell about itself.
+    /// Returns the counters of the queue.
     pub fn stats(&self) -> Stats {
         self.shared.state.lock().stats(self.now())
     }
 
-    /// Shuts the queue down: waiting and later [`get`](Self::get)s answer `None`, what was queued is dropped, adds are ignored.
+    /// Shuts the queue down: waiting and later calls of [`get`](Self::get) return `None`, queued keys are
+    /// dropped, adds are ignored.
     ///
-    /// Dropping is safe because the keys come from caches: the next process lists everything again.
+    /// Dropping keys is safe because they come from caches: the next process lists everything again.
     pub fn shut_down(&self) {
         self.shared.state.lock().close();
         self.shared.wake.notify_waiters();
@@ -242,7 +248,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// A handle that does not keep the queue.
+    /// Returns a handle that does not keep the queue alive.
     pub(crate) fn downgrade(&self) -> WeakQueue<K> {
         WeakQueue(Arc::downgrade(&self.shared))
     }
@@ -258,7 +264,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let more = state.has_more();
         drop(state);
         if more {
-            // Pass the baton: this worker is busy now, and it may be the only one that knew of the next alarm.
+            // This worker is busy now, and it may be the only one that knew of the next timer: wake another.
             self.shared.wake.notify_one();
         }
         Take::Done(Some(Item { queue: self.clone(), key, priority, failures, finished: false }))
@@ -282,7 +288,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     }
 }
 
-/// A handle that does not keep its queue.
+/// A handle that does not keep its queue alive.
 pub(crate) struct WeakQueue<K>(Weak<Shared<K>>);
 
 impl<K: Clone + Eq + Hash> WeakQueue<K> {
@@ -298,8 +304,8 @@ enum Take<K: Clone + Eq + Hash> {
 
 /// A key that was handed out. No other worker gets it before this is finished or dropped.
 ///
-/// Dropped unfinished, the key goes back in line at its priority.
-#[must_use = "dropping it puts the key back in line"]
+/// If it is dropped unfinished, the key is queued again at its priority.
+#[must_use = "dropping it queues the key again"]
 pub struct Item<K: Clone + Eq + Hash> {
     queue: Queue<K>,
     key: K,
@@ -314,17 +320,17 @@ impl<K: Clone + Eq + Hash> Item<K> {
         &self.key
     }
 
-    /// The priority that it was handed out with.
+    /// The priority of the key when it was handed out.
     pub fn priority(&self) -> Priority {
         self.priority
     }
 
-    /// How often in a row it has failed before this run.
+    /// The number of consecutive failures before this run.
     pub fn failures(&self) -> u32 {
         self.failures
     }
 
-    /// Ends the run and says what becomes of the key.
+    /// Ends the run and sets the next state of the key.
     pub fn finish(mut self, next: Next) {
         self.finished = true;
         self.queue.finish(&self.key, next);

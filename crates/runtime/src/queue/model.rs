@@ -1,10 +1,10 @@
-//! The queue against a naive one: same rules, no clever structure.
+//! The queue compared with a naive model: same rules, simple structure.
 
 use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::state::State;
+use super::state::QueueState;
 use super::{Add, Backoff, Next, Priority};
 
 const KEYS: usize = 5;
@@ -12,7 +12,7 @@ const BACKOFF: Backoff =
     Backoff { base: Duration::from_millis(5), cap: Duration::from_millis(80), jitter: 0.0 };
 
 #[derive(Clone, Debug)]
-enum Step {
+enum QueueOp {
     Add { key: usize, add: Add },
     Take,
     Finish { pick: usize, next: Next },
@@ -28,7 +28,7 @@ struct Naive {
     running: Option<(u64, Priority)>,
     failures: u32,
     patience: Option<u64>,
-    /// Somebody asked for a run that has not started.
+    /// True if a run was requested and has not started.
     owed: bool,
 }
 
@@ -152,7 +152,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).expect("a small duration")
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<QueueOp>> {
     let delay = prop_oneof![3 => Just(0_u64), 2 => 1..40_u64].prop_map(Duration::from_millis);
     let add = (delay, prop_oneof![Just(-100), Just(0), Just(7)], prop::bool::weighted(0.1))
         .prop_map(|(after, priority, fresh)| Add { after, priority: Priority(priority), fresh });
@@ -164,10 +164,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         Just(Next::Release),
     ];
     let step = prop_oneof![
-        4 => (0..KEYS, add).prop_map(|(key, add)| Step::Add { key, add }),
-        3 => Just(Step::Take),
-        3 => (0..KEYS, next).prop_map(|(pick, next)| Step::Finish { pick, next }),
-        2 => (0..30_u64).prop_map(Step::Advance),
+        4 => (0..KEYS, add).prop_map(|(key, add)| QueueOp::Add { key, add }),
+        3 => Just(QueueOp::Take),
+        3 => (0..KEYS, next).prop_map(|(pick, next)| QueueOp::Finish { pick, next }),
+        2 => (0..30_u64).prop_map(QueueOp::Advance),
     ];
     prop::collection::vec(step, 1..120)
 }
@@ -176,18 +176,18 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_queue_does_what_a_naive_one_does(steps in steps()) {
-        let mut queue = State::new(BACKOFF);
+    fn the_queue_behaves_like_a_naive_one(steps in steps()) {
+        let mut queue = QueueState::new(BACKOFF);
         let mut model = Model::default();
         let mut running: Vec<usize> = Vec::new();
         for step in steps {
             let now = Duration::from_millis(model.now);
             match step {
-                Step::Add { key, add } => {
+                QueueOp::Add { key, add } => {
                     queue.add(key, add, now);
                     model.add(key, add);
                 }
-                Step::Take => {
+                QueueOp::Take => {
                     let handed = queue.take(now).map(|handed| (handed.key, handed.priority, handed.failures));
                     prop_assert_eq!(handed, model.take());
                     if let Some((key, _, _)) = handed {
@@ -195,19 +195,19 @@ proptest! {
                         running.push(key);
                     }
                 }
-                Step::Finish { pick, next } if !running.is_empty() => {
+                QueueOp::Finish { pick, next } if !running.is_empty() => {
                     let key = running.swap_remove(pick % running.len());
                     queue.finish(&key, next, now);
                     model.finish(key, next);
                 }
-                Step::Finish { .. } => {}
-                Step::Advance(by) => model.now += by,
+                QueueOp::Finish { .. } => {}
+                QueueOp::Advance(by) => model.now += by,
             }
             prop_assert_eq!(queue.in_flight(), running.len());
             prop_assert_eq!(queue.depth(Duration::from_millis(model.now)), model.depth());
         }
 
-        // Whatever happened: finish what runs, let all time pass, and nobody's request was lost.
+        // Whatever happened: finish what runs, let all time pass, and no request may be lost.
         for key in running {
             queue.finish(&key, Next::Forget, Duration::from_millis(model.now));
         }

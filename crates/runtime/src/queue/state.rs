@@ -1,6 +1,6 @@
 //! The rules of the queue, without a clock, a lock or an await.
 //!
-//! Time is a [`Duration`] since the queue began and comes in with every call; it must not run backwards.
+//! Time is a [`Duration`] since the queue began and is passed to every call; it must not run backwards.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 
 use super::{Add, Backoff, Next, Priority, Stats};
 
-/// A key that was handed out, with what its worker may want to know.
+/// A key that was handed out, with its priority and failures.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Handed<K> {
     pub(super) key: K,
@@ -20,23 +20,23 @@ pub(super) struct Handed<K> {
 }
 
 #[derive(Debug)]
-pub(super) struct State<K> {
-    /// Every key of which something is known: it is ready, timed, running or has failed.
+pub(super) struct QueueState<K> {
+    /// Every key that is ready, delayed, running or has failed.
     entries: HashMap<K, Entry>,
-    /// Keys to hand out, in that order. A running key is not in here, even when it is wanted again.
-    ready: BTreeMap<Place, K>,
+    /// Keys to hand out, in that order. A running key is not in here, even if it was added again.
+    ready: BTreeMap<Rank, K>,
     timers: BTreeMap<Alarm, K>,
     backoff: Backoff,
-    /// Numbers everything that needs an order, so that no two are equal.
+    /// A sequence number, so that no two entries compare equal.
     sequence: u64,
     running: Vec<Run>,
     stats: Stats,
     closed: bool,
 }
 
-/// Where a key stands in line: higher priorities first, then first come, first served.
+/// The position of a key in the queue: higher priorities first, then first come, first served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct Rank {
     priority: Reverse<Priority>,
     sequence: u64,
 }
@@ -50,19 +50,20 @@ struct Alarm {
 #[derive(Debug, Default)]
 struct Entry {
     wanted: Option<Wanted>,
-    /// Set by others. It always rings: only the one who set it knows what for.
+    /// The timer of a delayed add. It always fires.
     appointment: Option<Timer>,
-    /// Set by the key's own last run. The next run decides anew: when it is wanted earlier, this is dropped.
+    /// The timer of the key's own last run. It is dropped if the key runs earlier: the next run sets it
+    /// again.
     retry: Option<Timer>,
     running: Option<Run>,
     failures: u32,
-    /// When the backoff after the last counted failure ends.
+    /// The end of the backoff after the last counted failure.
     patience: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
-    place: Place,
+    rank: Rank,
     since: Duration,
 }
 
@@ -89,7 +90,7 @@ impl Entry {
     }
 }
 
-impl<K: Clone + Eq + Hash> State<K> {
+impl<K: Clone + Eq + Hash> QueueState<K> {
     pub(super) fn new(backoff: Backoff) -> Self {
         Self {
             entries: HashMap::new(),
@@ -103,7 +104,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
     }
 
-    /// Adds a key. Returns whether a sleeping worker has a reason to wake.
+    /// Adds a key. Returns true if a sleeping worker should wake.
     pub(super) fn add(&mut self, key: K, add: Add, now: Duration) -> bool {
         if self.closed {
             return false;
@@ -125,7 +126,7 @@ impl<K: Clone + Eq + Hash> State<K> {
             return None;
         }
         self.ring(now);
-        let (place, key) = self.ready.pop_first()?;
+        let (rank, key) = self.ready.pop_first()?;
         let sequence = self.next();
         let Some(entry) = self.entries.get_mut(&key) else {
             debug_assert!(false, "a ready key has no entry");
@@ -134,7 +135,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         if let Some(wanted) = entry.wanted.take() {
             self.stats.queue_time.observe(now.saturating_sub(wanted.since));
         }
-        let priority = place.priority.0;
+        let priority = rank.priority.0;
         let run = Run { sequence, since: now, priority };
         entry.running = Some(run);
         self.running.push(run);
@@ -142,7 +143,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         Some(Handed { key, priority, failures: entry.failures })
     }
 
-    /// Ends the run of a key that was handed out. Returns whether a sleeping worker has a reason to wake.
+    /// Ends the run of a key that was handed out. Returns true if a sleeping worker should wake.
     pub(super) fn finish(&mut self, key: &K, next: Next, now: Duration) -> bool {
         let Some(run) = self.entries.get_mut(key).and_then(|entry| entry.running.take()) else {
             debug_assert!(false, "a key was finished that was not running");
@@ -171,17 +172,17 @@ impl<K: Clone + Eq + Hash> State<K> {
         wake
     }
 
-    /// The time at which the next timer rings.
+    /// Returns the time at which the next timer fires.
     pub(super) fn next_alarm(&self) -> Option<Duration> {
         self.timers.first_key_value().map(|(alarm, _)| alarm.at)
     }
 
-    /// Whether another worker would find something to do, now or later.
+    /// Returns true if another worker would find something to do, now or later.
     pub(super) fn has_more(&self) -> bool {
         !self.ready.is_empty() || !self.timers.is_empty()
     }
 
-    /// Drops everything that is not running and refuses what comes.
+    /// Drops everything that is not running and ignores later adds.
     pub(super) fn close(&mut self) {
         self.closed = true;
         self.ready.clear();
@@ -198,12 +199,12 @@ impl<K: Clone + Eq + Hash> State<K> {
         self.closed
     }
 
-    /// The number of keys that are being worked on.
+    /// Returns the number of keys in progress.
     pub(super) fn in_flight(&self) -> usize {
         self.running.len()
     }
 
-    /// Keys that are ready, with timers that rang by `now`.
+    /// Returns the number of ready keys, including timers that fired by `now`.
     pub(super) fn depth(&mut self, now: Duration) -> usize {
         self.ring(now);
         self.stats.depth.total()
@@ -224,11 +225,11 @@ impl<K: Clone + Eq + Hash> State<K> {
         self.sequence
     }
 
-    /// Makes a key ready, or if it runs, wanted again.
+    /// Makes a key ready, or marks a running key to run again.
     fn want(&mut self, key: K, priority: Priority, now: Duration) -> bool {
         let sequence = self.next();
         let entry = self.entries.entry(key.clone()).or_default();
-        // The run that is wanted now decides anew; it takes over the urgency of what it replaces.
+        // The run that is requested now replaces the retry and inherits its priority.
         let priority = match entry.retry.take() {
             Some(retry) => {
                 self.timers.remove(&retry.alarm);
@@ -236,28 +237,28 @@ impl<K: Clone + Eq + Hash> State<K> {
             }
             None => priority,
         };
-        let place = Place { priority: Reverse(priority), sequence };
+        let rank = Rank { priority: Reverse(priority), sequence };
         match &mut entry.wanted {
-            Some(wanted) if wanted.place.priority.0 >= priority => return false,
+            Some(wanted) if wanted.rank.priority.0 >= priority => return false,
             Some(wanted) => {
-                self.stats.depth.leave(wanted.place.priority.0);
-                self.ready.remove(&wanted.place);
-                wanted.place = place;
+                self.stats.depth.leave(wanted.rank.priority.0);
+                self.ready.remove(&wanted.rank);
+                wanted.rank = rank;
             }
             none => {
                 self.stats.adds += 1;
-                *none = Some(Wanted { place, since: now });
+                *none = Some(Wanted { rank, since: now });
             }
         }
         self.stats.depth.enter(priority);
         let idle = entry.running.is_none();
         if idle {
-            self.ready.insert(place, key);
+            self.ready.insert(rank, key);
         }
         idle
     }
 
-    /// Sets the timer of others: the earliest wins, with the highest priority.
+    /// Sets the timer of a delayed add: the earliest wins, with the highest priority.
     fn appoint(&mut self, key: K, priority: Priority, at: Duration) -> bool {
         let alarm = Alarm { at, sequence: self.next() };
         let entry = self.entries.entry(key.clone()).or_default();
@@ -275,15 +276,15 @@ impl<K: Clone + Eq + Hash> State<K> {
         self.set(alarm, key)
     }
 
-    /// When to retry a key whose run failed, with the failure counted if it counts.
+    /// Returns the time to retry a key whose run failed, and counts the failure if it counts.
     fn retry_at(&mut self, key: &K, run: Run, at_most: Option<Duration>, now: Duration) -> Duration {
         let hasher = self.entries.hasher().clone();
         let Some(entry) = self.entries.get_mut(key) else {
             return now;
         };
         match entry.patience {
-            // It ran before its backoff had ended, because something changed. That says nothing about the retry
-            // that is still to come: it is neither counted nor moved.
+            // The key ran before its backoff had ended, because something changed. That failure does not tell
+            // anything about the pending retry: it is neither counted nor does it move the retry.
             Some(patience) if run.since < patience => patience.max(now),
             _ => {
                 entry.failures = entry.failures.saturating_add(1);
@@ -302,7 +303,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
     }
 
-    /// After a run: puts a key that was wanted meanwhile back in line, or else sets its own timer.
+    /// After a run: queues a key that was added meanwhile, or else sets its own timer.
     fn resume(&mut self, key: &K, priority: Priority, again: Option<Duration>, now: Duration) -> bool {
         let Some(entry) = self.entries.get_mut(key) else {
             return false;
@@ -317,9 +318,9 @@ impl<K: Clone + Eq + Hash> State<K> {
             }
             (None, Some(_)) => self.want(key.clone(), priority, now),
             (Some(wanted), again) => {
-                self.ready.insert(wanted.place, key.clone());
+                self.ready.insert(wanted.rank, key.clone());
                 if again.is_some() {
-                    // The coming run replaces the retry, and must not be less urgent than it.
+                    // The coming run replaces the retry, and must have at least its priority.
                     self.want(key.clone(), priority, now);
                 }
                 true
@@ -332,7 +333,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         self.timers.first_key_value().is_some_and(|(first, _)| *first == alarm)
     }
 
-    /// Makes ready what is due, in the order in which it fell due.
+    /// Makes keys ready whose timers have fired, in the order of their times.
     fn ring(&mut self, now: Duration) {
         while let Some(first) = self.timers.first_entry() {
             if first.key().at > now {
@@ -350,7 +351,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
     }
 
-    /// Forgets a key of which nothing is left to know, and gives memory back after a rush.
+    /// Removes a key without any state, and shrinks the map after a burst.
     fn tidy(&mut self, key: &K) {
         if self.entries.get(key).is_some_and(Entry::is_empty) {
             self.entries.remove(key);

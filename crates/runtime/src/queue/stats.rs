@@ -1,11 +1,11 @@
-//! What a queue can tell about itself.
+//! Counters of a queue.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Priority;
 
-/// At most this many priorities are counted by themselves.
+/// Maximum number of priorities that are counted separately.
 ///
 /// A metric label made from an arbitrary number could otherwise grow without limit.
 pub const PRIORITIES_COUNTED: usize = 25;
@@ -13,15 +13,15 @@ pub const PRIORITIES_COUNTED: usize = 25;
 /// A snapshot of a queue's figures, as the `workqueue_*` metrics show them.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
-    /// Keys that are ready or wait only for their own running reconcile.
+    /// Number of ready keys, or that wait only for their own running reconcile.
     pub depth: Depth,
-    /// How often a key became ready.
+    /// The number of times a key became ready.
     pub adds: u64,
-    /// How often a key was added with a delay.
+    /// The number of times a key was added with a delay.
     pub retries: u64,
-    /// How long keys were ready before they were handed out.
+    /// The time for which keys were ready before they were handed out.
     pub queue_time: Histogram,
-    /// How long handed out keys took to finish.
+    /// The time that keys took from being handed out to being finished.
     pub work_time: Histogram,
     /// The time spent so far, summed over what is running now.
     pub unfinished: Duration,
@@ -37,22 +37,23 @@ pub struct Depth {
 }
 
 impl Depth {
-    /// The ready keys of one priority.
+    /// Returns the ready keys of one priority.
     pub fn at(&self, priority: Priority) -> usize {
         self.by_priority.get(&priority).copied().unwrap_or_default()
     }
 
-    /// Every priority that was seen, with its present number of ready keys.
+    /// Iterates over every priority that was seen, with its present number of ready keys.
     pub fn iter(&self) -> impl Iterator<Item = (Priority, usize)> {
         self.by_priority.iter().map(|(priority, count)| (*priority, *count))
     }
 
-    /// The ready keys of all priorities beyond the first [`PRIORITIES_COUNTED`]; `None` if there never was one.
+    /// Returns the ready keys of all priorities beyond the first [`PRIORITIES_COUNTED`]; `None` if there
+    /// never was one.
     pub fn beyond(&self) -> Option<usize> {
         self.beyond
     }
 
-    /// All ready keys.
+    /// Returns the number of all ready keys.
     pub fn total(&self) -> usize {
         self.by_priority.values().sum::<usize>() + self.beyond.unwrap_or_default()
     }
@@ -84,7 +85,7 @@ impl Depth {
     }
 }
 
-/// Durations counted in twelve buckets from 10 ns to 1000 s, a decade each.
+/// Durations counted in twelve buckets from 10 ns to 1000 s, one per decade.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
     counts: [u64; Self::BOUNDS.len() + 1],
@@ -99,12 +100,12 @@ impl Histogram {
         self.sum.as_secs_f64()
     }
 
-    /// How many durations were observed.
+    /// The number of observed durations.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Each bucket's upper bound in seconds (the last is infinite), with what fell into this bucket alone.
+    /// Iterates over the upper bound of each bucket in seconds (the last is infinite), with its own count.
     pub fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
         Self::BOUNDS.into_iter().chain([f64::MAX]).zip(self.counts)
     }

@@ -1,4 +1,4 @@
-//! Field selectors, judged locally as far as that is certain.
+//! Field selectors, evaluated locally as far as that is certain.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,21 +23,21 @@ struct Term {
 }
 
 impl FieldSelector {
-    /// Whether it selects everything.
+    /// Returns true if it selects everything.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The one name that an object must have to be selected, if there is one. Names never change: any other object never is.
+    /// Returns the one name that an object must have to be selected, if there is one. Names never change, so
+    /// any other object is never selected.
     pub(crate) fn name(&self) -> Option<&str> {
         self.0.iter().find(|term| term.equal && term.path == NAME).map(|term| &*term.value)
     }
 
-    /// Whether the object with these metadata, in these JSON bytes, is selected.
+    /// Evaluates the selector for the object with this metadata and these JSON bytes.
     ///
-    /// Selectable fields are named by their JSON path, in all built-in kinds and CRDs; a field that is absent counts
-    /// as the empty string, as it does for the server, except where a boolean is asked for (its default is the
-    /// server's secret).
+    /// Selectable fields are named by their JSON path, in all built-in kinds and CRDs; an absent field counts
+    /// as the empty string, as for the server, except for a boolean, whose default only the server knows.
     pub(crate) fn judge(&self, meta: &Meta, object: &[u8]) -> Verdict {
         let (known, others): (Vec<&Term>, Vec<&Term>) =
             self.0.iter().partition(|term| matches!(&*term.path, NAME | NAMESPACE));
@@ -46,7 +46,7 @@ impl FieldSelector {
             Verdict::of((actual == term.value) == term.equal)
         };
         let verdict = known.into_iter().map(of_known).fold(Verdict::Inside, Verdict::and);
-        // The whole object is read only where that can still matter.
+        // The whole object is decoded only if that can still change the result.
         if others.is_empty() || verdict == Verdict::Outside {
             return verdict;
         }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_judged_by_their_path() {
+    fn field_selectors_are_evaluated_by_path() {
         let meta = serde_json::from_slice::<Pod>(POD).unwrap().metadata;
         for (selector, verdict) in [
             ("", Verdict::Inside),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_has_a_name_if_it_asks_for_one() {
+    fn a_field_selector_for_one_name_has_that_name() {
         for (selector, name) in [
             ("metadata.name=p", Some("p")),
             ("spec.nodeName=n1,metadata.name==p", Some("p")),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_selectors_print_alike() {
+    fn equal_field_selectors_print_alike() {
         let a: FieldSelector = "b=1, a==2".parse().unwrap();
         assert_eq!(a.to_string(), "a=2,b=1");
         assert!("metadata.name".parse::<FieldSelector>().is_err());

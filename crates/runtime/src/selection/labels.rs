@@ -20,12 +20,12 @@ enum Requirement {
 }
 
 impl LabelSelector {
-    /// Whether it selects everything.
+    /// Returns true if it selects everything.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether an object with these labels is selected.
+    /// Returns true if an object with these labels is selected.
     pub fn matches(&self, labels: &Labels) -> bool {
         self.0.iter().all(|requirement| match requirement {
             Requirement::Exists(key) => labels.contains_key(key),
@@ -33,7 +33,7 @@ impl LabelSelector {
             Requirement::In(key, values) => {
                 labels.get(key).is_some_and(|value| values.contains(value.as_str()))
             }
-            // As the API server has it: an object without the key is not in any set.
+            // As in the API server: an object without the key is not in any set.
             Requirement::NotIn(key, values) => {
                 labels.get(key).is_none_or(|value| !values.contains(value.as_str()))
             }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operator_matches_as_the_api_server_does() {
+    fn every_selector_operator_matches_as_in_the_api_server() {
         let web = labels(&[("app", "web"), ("tier", "front")]);
         let bare = labels(&[]);
         for (selector, matches_web, matches_bare) in [
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_selectors_print_alike_however_they_were_written() {
+    fn equal_label_selectors_print_alike_however_they_were_written() {
         let a: LabelSelector = "b in (y,x), a==1".parse().unwrap();
         let b: LabelSelector = "a=1,b in (x,y)".parse().unwrap();
         assert_eq!(a, b);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_with_a_reason() {
+    fn an_invalid_label_selector_is_refused_with_a_reason() {
         for selector in ["app in web", "app in (web", "a b=c", "=x", "app=(x)", "app=a b"] {
             assert!(selector.parse::<LabelSelector>().is_err(), "{selector}");
         }

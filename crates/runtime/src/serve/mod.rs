@@ -1,10 +1,11 @@
-//! Serving HTTP: a listener, connections, and an orderly end.
+//! HTTP serving: a listener, connections, and a graceful stop.
 //!
-//! Promises: the port is taken when a [`Listener`] is made, so that a port that cannot be had is a clear error before
-//! anything runs; a connection that fails, hangs in its handshake or misbehaves costs only itself; on a stop nothing new
-//! is accepted, what was asked is answered, and idle connections are closed.
+//! Promises: the port is bound when a [`Listener`] is created, so that an unavailable port is a clear error
+//! before anything runs; a connection that fails, hangs in its handshake or misbehaves affects only itself;
+//! on a stop no new connection is accepted, requests in flight are answered, and idle connections are closed.
 //!
-//! Does not: route (an [`axum::Router`] does) or decide how long the end may take (the [manager](crate::manager) does).
+//! Does not: route (an [`axum::Router`] does) or limit the duration of the stop (the
+//! [manager](crate::manager) does).
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,26 +23,26 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::stop::Stop;
 
-/// How long a client may take to greet (TLS) and to send its headers (HTTP/1).
+/// Timeout of the TLS handshake and of the request headers (HTTP/1).
 const GREETING: Duration = Duration::from_secs(10);
 
-/// How long to wait when the process has no file descriptor left for another connection.
+/// The delay when the process has no file descriptor left for another connection.
 const BREATHER: Duration = Duration::from_millis(100);
 
-/// A port of this process. Clones are the same port; it is free again when the last one is dropped.
+/// A bound port of this process. Clones are the same port; it is released when the last one is dropped.
 #[derive(Clone, Debug)]
 pub struct Listener {
     socket: Arc<std::net::TcpListener>,
     address: SocketAddr,
 }
 
-/// A port that cannot be had.
+/// A port that cannot be bound.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}: {}", remedy(.error, *.address))]
 pub struct BindError {
-    /// What was asked for.
+    /// The requested address.
     pub address: SocketAddr,
-    /// What the system says.
+    /// The error of the operating system.
     #[source]
     pub error: io::Error,
 }
@@ -54,13 +55,13 @@ fn remedy(error: &io::Error, address: SocketAddr) -> String {
         io::ErrorKind::PermissionDenied => {
             format!("port {} needs privileges; choose one above 1023", address.port())
         }
-        io::ErrorKind::AddrNotAvailable => format!("{} is no address of this machine", address.ip()),
+        io::ErrorKind::AddrNotAvailable => format!("{} is not an address of this machine", address.ip()),
         _ => error.to_string(),
     }
 }
 
 impl Listener {
-    /// Takes a port; port 0 is any free one.
+    /// Binds a port; port 0 is any free one.
     pub fn bind(address: impl Into<SocketAddr>) -> Result<Self, BindError> {
         let address = address.into();
         let bind = || {
@@ -72,14 +73,14 @@ impl Listener {
         Ok(Self { socket: Arc::new(socket), address })
     }
 
-    /// The address, with the port that it has.
+    /// The address, with the actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers until a stop is requested and everything asked before it is answered.
+    /// Serves until a stop is requested and all requests before it are answered.
     ///
-    /// Cancellation: dropped, it drops every connection at once; the port stays ours.
+    /// Cancellation: dropping the future drops every connection at once; the port stays bound.
     pub async fn serve(&self, router: Router, options: Options, stop: &Stop) -> io::Result<()> {
         let socket = tokio::net::TcpListener::from_std(self.socket.try_clone()?)?;
         let mut connections = JoinSet::new();
@@ -95,8 +96,9 @@ impl Listener {
                     let connection = connection(stream, router.clone(), options.clone(), stop.clone());
                     connections.spawn(async move {
                         if let Err(error) = connection.await {
-                            // Port scans, probes and clients that do not trust us: nothing to wake anybody for.
-                            tracing::debug!(%peer, %error, "a connection ended badly");
+                            // Port scans, probes and clients that do not trust the certificate: not worth
+                            // more than a debug line.
+                            tracing::debug!(%peer, %error, "connection failed");
                         }
                     });
                 }
@@ -111,13 +113,14 @@ impl Listener {
     }
 }
 
-/// How connections are served.
+/// Options of serving connections.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// With TLS; plain otherwise.
+    /// The TLS configuration; `None` serves plain HTTP.
     pub tls: Option<Arc<rustls::ServerConfig>>,
-    /// How long a connection lives: then its client is asked to open another, and what it asked is answered. Clients that keep
-    /// one connection for ever would stay with one replica, and with the certificate of its first day.
+    /// The maximum age of a connection: then its client is asked to open another, and requests in flight are
+    /// answered. A client that keeps one connection permanently would stay with one replica, and with its
+    /// first certificate.
     pub connection_age: Option<Duration>,
 }
 
@@ -129,14 +132,14 @@ async fn connection(
     options: Options,
     stop: Stop,
 ) -> Result<(), ConnectionError> {
-    // Over HTTP/2 the first answer would otherwise wait for a delayed acknowledgement: 50 ms instead of 10.
+    // Without this, the first response over HTTP/2 waits for a delayed acknowledgement: 50 ms instead of 10.
     stream.set_nodelay(true)?;
     let Options { tls, connection_age } = options;
     let Some(tls) = tls else { return exchange(stream, router, connection_age, stop).await };
     let greeting = TlsAcceptor::from(tls).accept(stream);
     let stream = tokio::select! {
         greeted = tokio::time::timeout(GREETING, greeting) => greeted??,
-        // Nothing was asked yet.
+        // No request was received yet.
         () = stop.requested() => return Ok(()),
     };
     exchange(stream, router, connection_age, stop).await
@@ -193,12 +196,12 @@ mod tests {
         let error = Listener::bind(([192, 0, 2, 1], 0)).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "cannot listen on 192.0.2.1:0: 192.0.2.1 is no address of this machine"
+            "cannot listen on 192.0.2.1:0: 192.0.2.1 is not an address of this machine"
         );
     }
 
     #[tokio::test]
-    async fn a_stop_answers_what_was_asked_closes_what_is_idle_and_accepts_nothing_more() {
+    async fn a_stop_answers_requests_in_flight_closes_idle_connections_and_accepts_no_new_ones() {
         let listener = Listener::bind(here()).unwrap();
         let (arrived, leave) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
         let (seen, go) = (Arc::clone(&arrived), Arc::clone(&leave));
@@ -237,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_of_age_is_closed_when_what_it_asked_is_answered() {
+    async fn a_connection_beyond_its_age_is_closed_after_its_request_is_answered() {
         let listener = Listener::bind(here()).unwrap();
         let router = Router::new().route("/", get(|| async { "done" }));
         let (_stopper, stop) = Stop::pair();
@@ -246,7 +249,7 @@ mod tests {
         let _serving = tokio::spawn(async move { listener.serve(router, options, &stop).await });
         let mut client = TcpStream::connect(address).await.unwrap();
         let mut rest = Vec::new();
-        // No request, and no end asked for: it is the server that closes.
+        // No request was received, and no end was requested: the server closes the connection.
         client.read_to_end(&mut rest).await.unwrap();
     }
 }

@@ -1,61 +1,60 @@
-//! What defaulters and validators are asked, and how they answer.
+//! The interface of defaulters and validators.
 
 use std::fmt;
 
-use crate::json::{Unfit, typed};
+use crate::json::Unfit;
 use k8s_openapi::api::authentication::v1::UserInfo;
 use kube::Resource;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use super::denial::{Cause, Denial};
 use super::patch;
 use super::review::{Answer, Asked, GroupVersionResource};
 
-/// A question of the API server, with the objects decoded.
+/// An admission request, with the objects decoded.
 #[derive(Clone, Debug)]
 pub struct Request<T> {
-    /// What is about to happen.
+    /// The operation on the object.
     pub operation: Operation<T>,
-    /// The object's name; empty where the server will make one up (`generateName`).
+    /// The object's name; empty if the server will generate one (`generateName`).
     pub name: String,
-    /// Its namespace; empty for cluster-scoped kinds.
+    /// The object's namespace; empty for cluster-scoped kinds.
     pub namespace: String,
-    /// The resource as it was asked for.
+    /// The requested resource.
     pub resource: GroupVersionResource,
     /// The subresource (`status`, `scale`); empty for the object itself.
     pub sub_resource: String,
-    /// Who asks.
+    /// The user who sent the request.
     pub user: UserInfo,
-    /// Whether nothing will be stored: side effects must not happen.
+    /// True for a dry run: side effects must not happen.
     pub dry_run: bool,
 }
 
-/// What is about to happen to an object.
+/// The operation on an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation<T> {
-    /// It will be created.
+    /// The object will be created.
     Create {
-        /// The object to be.
+        /// The new object.
         new: T,
     },
-    /// It will be changed.
+    /// The object will be updated.
     Update {
-        /// As it is stored.
+        /// The object as it is stored.
         old: T,
-        /// As it would be.
+        /// The new object.
         new: T,
     },
-    /// It will be deleted.
+    /// The object will be deleted.
     Delete {
-        /// As it is stored.
+        /// The object as it is stored.
         old: T,
     },
 }
 
 impl<T> Operation<T> {
-    /// The object as it would be; `None` for a deletion.
+    /// Returns the new object; `None` for a deletion.
     pub fn wanted(&self) -> Option<&T> {
         match self {
             Self::Create { new } | Self::Update { new, .. } => Some(new),
@@ -63,7 +62,7 @@ impl<T> Operation<T> {
         }
     }
 
-    /// The object as it is stored; `None` for a creation.
+    /// Returns the stored object; `None` for a creation.
     pub fn stored(&self) -> Option<&T> {
         match self {
             Self::Update { old, .. } | Self::Delete { old } => Some(old),
@@ -72,12 +71,12 @@ impl<T> Operation<T> {
     }
 }
 
-/// Fills in what the user left out.
+/// Sets defaults in an object before it is stored.
 ///
-/// It is asked about creations and updates (as the webhook's configuration says), never about deletions. What it changes in
-/// the object is sent as a patch, and nothing else: fields that `Object` does not know survive.
+/// It is called for creations and updates (as the webhook's configuration says), never for deletions. Its
+/// changes are sent as a patch, and nothing else: fields that `Object` does not know are kept.
 ///
-/// The API server may ask twice about one request: a second time must change nothing more.
+/// The API server may call it twice for one request: the second call must not change anything more.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -95,12 +94,12 @@ impl<T> Operation<T> {
 /// }
 /// ```
 pub trait Defaulter: Send + Sync + 'static {
-    /// The kind. A struct with the fields of interest will do.
+    /// The kind. A struct with the fields of interest is enough.
     type Object: Resource<DynamicType = ()> + Clone + DeserializeOwned + Serialize + Send + Sync;
 
-    /// Fills in the object; the request has it as it came. An error denies the request.
+    /// Sets defaults in the object; the request has it unchanged. An error denies the request.
     ///
-    /// Dropped when the API server gives up waiting.
+    /// The future is dropped when the API server stops waiting.
     fn default(
         &self,
         object: &mut Self::Object,
@@ -108,7 +107,7 @@ pub trait Defaulter: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Denial>> + Send;
 }
 
-/// Says what is wrong with an object before it is stored.
+/// Validates an object before it is stored.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -130,13 +129,13 @@ pub trait Defaulter: Send + Sync + 'static {
 /// }
 /// ```
 pub trait Validator: Send + Sync + 'static {
-    /// The kind. A struct with the fields of interest will do.
+    /// The kind. A struct with the fields of interest is enough.
     type Object: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync;
 
-    /// Adds what it finds: all of it, not only the first. The request is denied if anything found is wrong, or with the
-    /// error returned; warnings reach the user either way.
+    /// Adds all findings, not only the first. The request is denied if there is an error among them, or with
+    /// the returned error; warnings reach the user either way.
     ///
-    /// Dropped when the API server gives up waiting.
+    /// The future is dropped when the API server stops waiting.
     fn validate(
         &self,
         request: &Request<Self::Object>,
@@ -144,7 +143,7 @@ pub trait Validator: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Denial>> + Send;
 }
 
-/// What a [`Validator`] found.
+/// The findings of a [`Validator`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
     wrong: Vec<Cause>,
@@ -152,30 +151,41 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// A value that cannot be, why, and what can.
+    /// Adds an invalid value, with the reason and the allowed values.
     pub fn invalid(&mut self, field: impl Into<String>, value: impl Serialize, remedy: impl fmt::Display) {
         let value = serde_json::to_value(value).unwrap_or_default();
         self.add("FieldValueInvalid", field, format!("Invalid value: {value}: {remedy}"));
     }
 
-    /// A field that must be given, and how.
+    /// Adds a missing field, and how to set it.
     pub fn required(&mut self, field: impl Into<String>, remedy: impl fmt::Display) {
         self.add("FieldValueRequired", field, format!("Required value: {remedy}"));
     }
 
-    /// A field that must not be given or changed, and what to do instead. Its value is not shown: for secrets too.
+    /// Adds a field that must not be set or changed, with a remedy. Its value is not shown, so it can be used
+    /// for secrets.
     pub fn forbidden(&mut self, field: impl Into<String>, remedy: impl fmt::Display) {
         self.add("FieldValueForbidden", field, format!("Forbidden: {remedy}"));
     }
 
-    /// Something that the user should know, and that stops nothing.
+    /// Adds a warning for the user, which does not deny the request.
     pub fn warn(&mut self, warning: impl Into<String>) {
         self.warnings.push(warning.into());
     }
 
-    /// Whether nothing is wrong.
+    /// Returns true if there are no errors.
     pub fn is_fine(&self) -> bool {
         self.wrong.is_empty()
+    }
+
+    /// Turns the errors that the stored object has too into warnings, so that an update is denied only for
+    /// what it changes (validation ratcheting, as the API server does it for schemas). An error counts as the
+    /// same if field and message are equal.
+    pub fn ratchet(&mut self, stored: &Self) {
+        let (old, new): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.wrong).into_iter().partition(|cause| stored.wrong.contains(cause));
+        self.wrong = new;
+        self.warnings.extend(old.into_iter().map(|cause| format!("{}: {}", cause.field, cause.message)));
     }
 
     fn add(&mut self, reason: &'static str, field: impl Into<String>, message: String) {
@@ -192,7 +202,7 @@ impl Findings {
     }
 }
 
-/// What the question is about, before anything is decoded.
+/// The operation, before the objects are decoded.
 enum Kind {
     Create,
     Update,
@@ -207,30 +217,27 @@ fn kind(asked: &Asked) -> Result<Kind, Denial> {
         "DELETE" => Ok(Kind::Delete),
         "CONNECT" => Ok(Kind::Connect),
         other => Err(Denial::bad_request(format!(
-            "operation {other:?} is not known; CREATE, UPDATE, DELETE and CONNECT are"
+            "operation {other:?} is unknown; expected CREATE, UPDATE, DELETE or CONNECT"
         ))),
     }
 }
 
-fn decode<T: Resource<DynamicType = ()> + DeserializeOwned>(
-    which: &str,
-    object: &Value,
-) -> Result<T, Denial> {
-    if object.is_null() {
+fn decode<T: Resource<DynamicType = ()> + DeserializeOwned>(which: &str, object: &[u8]) -> Result<T, Denial> {
+    if object.is_empty() {
         return Err(Denial::bad_request(format!("the request has no {which}")));
     }
-    // Only the place is told: the value may be a secret.
-    typed(object).map_err(|error| {
+    // Only the path is reported: the value may be a secret.
+    serde_json::from_slice(object).map_err(|error| {
         Denial::bad_request(format!(
             "the request's {which} cannot be read as a {}: {}",
             T::kind(&()),
-            told(&error)
+            without_value(&Unfit::from(error))
         ))
     })
 }
 
-/// serde's message without the value that it quotes.
-fn told(error: &Unfit) -> String {
+/// Returns serde's message without the value that it quotes.
+fn without_value(error: &Unfit) -> String {
     let text = error.to_string();
     match (text.split_once(": "), text.rsplit_once(", expected ")) {
         (Some((what, _)), Some((_, expected))) => format!("{what}, expected {expected}"),
@@ -257,14 +264,14 @@ fn request<T: Resource<DynamicType = ()> + DeserializeOwned>(
         resource: asked.resource.clone(),
         sub_resource: asked.sub_resource.clone(),
         user: asked.user_info.clone(),
-        dry_run: asked.dry_run.unwrap_or_default(),
+        dry_run: asked.dry_run,
     }))
 }
 
-/// Asks a defaulter.
+/// Runs a defaulter.
 pub(super) async fn default<D: Defaulter>(defaulter: &D, asked: Asked) -> Result<Answer, Denial> {
     let kind = kind(&asked)?;
-    // A deletion has nothing to fill in.
+    // A deletion has no object to default.
     if matches!(kind, Kind::Delete) {
         return Ok(Answer::default());
     }
@@ -276,11 +283,17 @@ pub(super) async fn default<D: Defaulter>(defaulter: &D, asked: Asked) -> Result
     };
     let before = written(&object)?;
     defaulter.default(&mut object, &request).await?;
-    let patch = patch::between(&asked.object, &before, &written(&object)?);
+    let after = written(&object)?;
+    if before == after {
+        return Ok(Answer::default());
+    }
+    let raw = serde_json::from_slice(&asked.object)
+        .map_err(|error| Denial::internal(format!("the object cannot be read: {error}")))?;
+    let patch = patch::between(&raw, &before, &after);
     Ok(Answer { patch, ..Answer::default() })
 }
 
-/// Asks a validator.
+/// Runs a validator.
 pub(super) async fn validate<V: Validator>(validator: &V, asked: Asked) -> Result<Answer, Denial> {
     let kind = kind(&asked)?;
     let Some(request) = request::<V::Object>(&asked, &kind)? else { return Ok(Answer::default()) };
@@ -295,7 +308,7 @@ mod tests {
     use crate::webhook::review;
     use futures::FutureExt;
     use k8s_openapi::api::core::v1::ConfigMap;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     struct Rules;
 
@@ -344,7 +357,7 @@ mod tests {
         let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
             "uid": "u", "name": "m", "operation": operation, "object": object, "oldObject": old,
             "userInfo": {"username": "jane"}}});
-        review::read(body.to_string().as_bytes()).unwrap().1
+        review::read(&body.to_string().into()).unwrap().1
     }
 
     fn validated(operation: &str, object: &Value, old: &Value) -> Result<Answer, Denial> {
@@ -356,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_is_said_at_once_as_the_api_server_says_it() {
+    fn all_invalid_fields_are_reported_at_once_in_the_form_of_the_api_server() {
         let answer =
             validated("CREATE", &json!({"metadata": {"name": "m"}, "data": {"size": "big"}}), &Value::Null);
         let answer = answer.unwrap();
@@ -382,9 +395,9 @@ mod tests {
     }
 
     #[test]
-    fn questions_that_make_no_sense_are_bad_requests() {
+    fn inconsistent_admission_requests_are_bad_requests() {
         for (operation, object, why) in [
-            ("JUMP", json!({}), "operation \"JUMP\" is not known"),
+            ("JUMP", json!({}), "operation \"JUMP\" is unknown"),
             ("CREATE", Value::Null, "the request has no object"),
             (
                 "CREATE",
@@ -402,14 +415,33 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_cannot_be_read_is_not_quoted() {
+    fn errors_that_the_stored_object_has_too_become_warnings() {
+        let of = |size: &str, owner: bool| {
+            let mut found = Findings::default();
+            found.invalid("data.size", size, "must be a number");
+            if !owner {
+                found.required("data.owner", "say who is to be asked");
+            }
+            found
+        };
+        let mut found = of("many", false);
+        found.ratchet(&of("many", true));
+        assert_eq!(found.wrong.len(), 1, "the owner is missing now: {found:?}");
+        assert_eq!(found.warnings, ["data.size: Invalid value: \"many\": must be a number"]);
+        let mut found = of("more", true);
+        found.ratchet(&of("many", true));
+        assert!(!found.is_fine(), "another bad value is an error");
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_decoded_is_not_quoted() {
         let denial = validated("CREATE", &json!({"data": "hunter2"}), &Value::Null).unwrap_err();
         assert!(!denial.to_string().contains("hunter2"), "{denial}");
         assert!(denial.to_string().contains("expected"), "{denial}");
     }
 
     #[test]
-    fn a_defaulter_patches_what_it_changed_and_is_not_asked_about_deletions() {
+    fn a_defaulter_patches_its_changes_and_is_not_called_for_deletions() {
         let patch = |object: Value| defaulted("CREATE", &object, &Value::Null).map(|answer| answer.patch);
         assert_eq!(
             patch(json!({"metadata": {"name": "m"}, "unknown": 1, "data": {}})).unwrap(),

@@ -1,7 +1,8 @@
 //! Conversion of stored objects between the versions of a kind.
 //!
-//! One version is the **hub**; every other one, a **spoke**, converts to and from it. From spoke to spoke goes over the hub.
-//! Conversions are pure functions: the API server calls them for every read of an object stored in another version.
+//! One version is the **hub**; every other one, a **spoke**, converts to and from it. Spokes are converted to
+//! each other by way of the hub. Conversions are pure functions: the API server calls them for every read of
+//! an object stored in another version.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -19,22 +20,22 @@ use crate::panics::panic_message;
 
 const VERSIONS: [&str; 2] = ["apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"];
 
-/// Why an object cannot be converted. Say what, and what to do.
+/// The reason why an object cannot be converted, with a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ConversionError(String);
 
 impl ConversionError {
-    /// With a message for the user who reads or writes the object.
+    /// Creates an error with a message for the user who reads or writes the object.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
 }
 
-/// A kind whose versions do not fit together.
+/// The versions of a kind do not fit together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConverterError {
-    /// A spoke is of another kind than the hub.
+    /// The kind of a spoke differs from the hub's.
     #[error("{spoke} cannot be converted to and from {hub}: they are not versions of one kind")]
     OtherKind {
         /// The spoke, as `kind.group`.
@@ -42,7 +43,7 @@ pub enum ConverterError {
         /// The hub, as `kind.group`.
         hub: String,
     },
-    /// Two conversions for one version.
+    /// There are two conversions for one version.
     #[error("there are two conversions for {0}")]
     Twice(String),
 }
@@ -50,7 +51,7 @@ pub enum ConverterError {
 type Convert<A, B> = Arc<dyn Fn(A) -> Result<B, ConversionError> + Send + Sync>;
 type Boxed = Box<dyn Any + Send>;
 
-/// One version: from JSON to the hub and back.
+/// One version: conversion from JSON to the hub and back.
 struct Version {
     to_hub: Convert<Value, Boxed>,
     from_hub: Convert<Boxed, Value>,
@@ -76,13 +77,13 @@ struct Version {
 ///     )?;
 /// # Ok::<(), windlass_runtime::webhook::ConverterError>(())
 /// ```
-#[must_use = "give it to the webhooks"]
+#[must_use = "pass it to the webhooks"]
 pub struct Converter<H> {
     kind: ConverterOf,
     hub: std::marker::PhantomData<fn() -> H>,
 }
 
-/// A converter of some kind.
+/// A converter without its type.
 pub(super) struct ConverterOf {
     group: String,
     kind: String,
@@ -116,7 +117,7 @@ impl<H> Converter<H>
 where
     H: Resource<DynamicType = ()> + DeserializeOwned + Serialize + Send + 'static,
 {
-    /// A converter with the hub alone.
+    /// Creates a converter with only the hub.
     pub fn hub() -> Self {
         let hub = Version {
             to_hub: Arc::new(|object| Ok(Box::new(read::<H>(object)?))),
@@ -130,7 +131,8 @@ where
         Self { kind, hub: std::marker::PhantomData }
     }
 
-    /// Adds a version. Both directions keep `metadata`: the API server refuses a changed name, namespace or uid.
+    /// Adds a version. Both directions must keep `metadata`: the API server rejects a changed name, namespace
+    /// or uid.
     pub fn spoke<S>(
         mut self,
         to_hub: impl Fn(S) -> Result<H, ConversionError> + Send + Sync + 'static,
@@ -160,7 +162,7 @@ where
 }
 
 fn unboxed<H: 'static>(hub: Boxed) -> Result<Box<H>, ConversionError> {
-    // The versions of one converter share its hub, so this does not happen.
+    // Cannot happen: the versions of one converter share its hub.
     hub.downcast().map_err(|_| ConversionError::new("internal error: another hub"))
 }
 
@@ -169,7 +171,7 @@ fn name(kind: &str, group: &str) -> String {
 }
 
 impl ConverterOf {
-    /// `kind.group`.
+    /// Returns `kind.group`.
     pub(super) fn name(&self) -> String {
         name(&self.kind, &self.group)
     }
@@ -216,9 +218,9 @@ struct Asked {
     objects: Vec<Value>,
 }
 
-/// What came of a review.
+/// The result of a review.
 pub(super) struct Converted {
-    /// 200 for every review, whatever its result; 400 for what is no review.
+    /// 200 for every review, whatever its result; 400 for a malformed body.
     pub(super) code: u16,
     pub(super) body: Value,
     pub(super) panicked: bool,
@@ -242,13 +244,18 @@ pub(super) fn answer(converters: &BTreeMap<String, ConverterOf>, body: &[u8]) ->
     let asked: Review = match serde_json::from_slice(body) {
         Ok(review) => review,
         Err(error) => {
-            return failed(VERSIONS[0], "", 400, format!("the request body is no ConversionReview: {error}"));
+            return failed(
+                VERSIONS[0],
+                "",
+                400,
+                format!("the request body is not a ConversionReview: {error}"),
+            );
         }
     };
     let uid = asked.request.as_ref().map(|request| request.uid.clone()).unwrap_or_default();
     let Some(version) = VERSIONS.into_iter().find(|version| *version == asked.api_version) else {
         let why =
-            format!("apiVersion {:?} is not understood; send {}", asked.api_version, VERSIONS.join(" or "));
+            format!("apiVersion {:?} is not supported; send {}", asked.api_version, VERSIONS.join(" or "));
         return failed(VERSIONS[0], &uid, 400, why);
     };
     let request = match asked.request {
@@ -258,11 +265,11 @@ pub(super) fn answer(converters: &BTreeMap<String, ConverterOf>, body: &[u8]) ->
                 version,
                 &uid,
                 400,
-                "the review is no ConversionReview with a request and a uid".into(),
+                "the review is not a ConversionReview with a request and a uid".into(),
             );
         }
     };
-    // Objects that a panicking conversion left half-way are dropped: nothing of them is seen again.
+    // Objects that a panicking conversion left unfinished are dropped.
     let result = catch_unwind(AssertUnwindSafe(|| all(converters, request)));
     match result {
         Ok(Ok(objects)) => {
@@ -278,7 +285,7 @@ pub(super) fn answer(converters: &BTreeMap<String, ConverterOf>, body: &[u8]) ->
     }
 }
 
-/// The answer to a body that could not be read at all.
+/// Returns the answer to a malformed body.
 pub(super) fn refused(why: &str) -> Value {
     review(VERSIONS[0], &json!({"uid": "", "result": {"status": "Failure", "message": why}}))
 }
@@ -387,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_fails_all_and_says_which_object_and_what_to_do() {
+    fn the_first_failed_conversion_fails_all_and_names_the_object_and_a_remedy() {
         let objects = [game("v1beta1", &json!({"count": 1})), game("v1alpha1", &json!({"size": -1}))];
         let response = asked("v1", &objects);
         assert_eq!(response["result"]["status"], "Failure");
@@ -399,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_converted_is_a_failure() {
+    fn an_object_of_an_unknown_version_fails_the_conversion() {
         for (to, object, why) in [
             ("v1", game("v1", &json!({"replicas": 1})), "already in version example.com/v1"),
             ("v9", game("v1", &json!({"replicas": 1})), "example.com/v9 is not known for Game"),
@@ -420,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_a_failure_that_tells_nothing_of_its_inside() {
+    fn a_panicking_conversion_fails_without_revealing_its_message() {
         let body = json!({"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "ConversionReview",
             "request": {"uid": "u", "desiredAPIVersion": "example.com/v1", "objects": [game("v1beta1", &json!({"count": 13}))]}});
         let converted = answer(&converters(), body.to_string().as_bytes());
@@ -434,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_review_is_a_bad_request() {
+    fn a_body_that_is_not_a_conversion_review_is_a_bad_request() {
         for body in ["", "{", "{}", r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}"#] {
             let converted = answer(&converters(), body.as_bytes());
             assert_eq!((converted.code, converted.panicked), (400, false), "{body}");
@@ -443,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_that_do_not_fit_together_are_refused() {
+    fn versions_of_different_kinds_are_refused() {
         #[derive(CustomResource, Clone, Debug, JsonSchema, Serialize, Deserialize)]
         #[kube(group = "example.com", version = "v1", kind = "Toy", namespaced)]
         struct ToySpec {}

@@ -1,11 +1,11 @@
-//! Denials: how a webhook says no, to users and to programs.
+//! Denials of admission requests, for users and for programs.
 
 use kube::Resource;
 use serde_json::{Value, json};
 
 use crate::client::{ClientError, Failure};
 
-/// One field of an invalid object, and what is wrong with it.
+/// An invalid field and the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Cause {
     pub(super) reason: &'static str,
@@ -13,7 +13,7 @@ pub(super) struct Cause {
     pub(super) message: String,
 }
 
-/// Why a request is denied: an API status. The user sees its message, programs its code and reason.
+/// The reason why a request is denied: an API status. Users see its message, programs its code and reason.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Denial {
@@ -24,28 +24,32 @@ pub struct Denial {
 }
 
 impl Denial {
-    /// Forbidden (403): a rule says no. Say which, and what to do.
+    /// Denies with 403 Forbidden. Name the rule and a remedy.
     pub fn new(message: impl Into<String>) -> Self {
         Self { code: 403, reason: "Forbidden", message: message.into(), details: None }
     }
 
-    /// The question makes no sense (400).
+    /// Denies with 400 Bad Request: the request makes no sense.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self { code: 400, reason: "BadRequest", message: message.into(), details: None }
     }
 
-    /// It clashes with something else that exists (409).
+    /// Denies with 409 Conflict: another object is in the way.
     pub fn conflict(message: impl Into<String>) -> Self {
         Self { code: 409, reason: "Conflict", message: message.into(), details: None }
     }
 
-    /// The webhook itself cannot answer (500): something that it needs is broken.
+    /// Denies with 500 Internal Server Error: the webhook itself cannot answer.
     pub fn internal(message: impl Into<String>) -> Self {
         Self { code: 500, reason: "InternalError", message: message.into(), details: None }
     }
 
     pub(super) fn too_large(message: impl Into<String>) -> Self {
         Self { code: 413, reason: "RequestEntityTooLarge", message: message.into(), details: None }
+    }
+
+    pub(super) fn timeout(message: impl Into<String>) -> Self {
+        Self { code: 408, reason: "Timeout", message: message.into(), details: None }
     }
 
     pub(super) fn content_type(message: impl Into<String>) -> Self {
@@ -70,7 +74,7 @@ impl Denial {
         }
     }
 
-    /// The HTTP status code that the user's client gets.
+    /// The HTTP status code for the user's client.
     pub fn code(&self) -> u16 {
         self.code
     }
@@ -85,13 +89,13 @@ impl Denial {
     }
 }
 
-/// A failed call to the API server, passed on with the code that it had.
+/// Denies with the code of a failed call to the API server.
 impl From<ClientError> for Denial {
     fn from(error: ClientError) -> Self {
         let message = error.to_string();
         match error.failure() {
             Failure::Conflict | Failure::AlreadyExists | Failure::FieldConflict(_) => Self::conflict(message),
-            Failure::Forbidden | Failure::Invalid(_) => Self::new(message),
+            Failure::Forbidden | Failure::Terminating | Failure::Invalid(_) => Self::new(message),
             _ => Self::internal(message),
         }
     }

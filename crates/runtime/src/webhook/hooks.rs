@@ -1,4 +1,4 @@
-//! Which webhooks there are, and what answers each: everything up to HTTP.
+//! The webhooks of a process and their handlers, without HTTP.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ use super::metrics::HookMetrics;
 use super::review::{Answer, Asked, Malformed, read};
 use crate::panics::panic_message;
 
-/// Where conversions are asked for.
+/// The path of conversions.
 pub const CONVERT: &str = "/convert";
 
 /// The webhooks of a process.
@@ -31,7 +31,7 @@ pub const CONVERT: &str = "/convert";
 /// # }
 /// ```
 #[derive(Default)]
-#[must_use = "give them to a webhook server"]
+#[must_use = "pass them to a webhook server"]
 pub struct Webhooks {
     admission: BTreeMap<String, Admit>,
     converters: BTreeMap<String, ConverterOf>,
@@ -48,33 +48,33 @@ impl fmt::Debug for Webhooks {
     }
 }
 
-/// Two webhooks for the same thing.
+/// There are two webhooks for the same kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there are two webhooks for {0}; only one could answer")]
 pub struct DuplicateHook(String);
 
-/// A path that cannot be one.
+/// An invalid path of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// Nothing is served there.
+    /// No webhook is served at this path.
     #[error("there is no webhook at {0}")]
     Unknown(String),
-    /// It has characters that a path cannot have.
+    /// The path has characters that are not allowed.
     #[error(
-        "{0:?} is no path for a webhook: it begins with / and has letters, digits, - and _ between its slashes"
+        "{0:?} is not a valid path of a webhook: it must begin with / and have only letters, digits, - and _ between its slashes"
     )]
     Invalid(String),
-    /// Something else is served there.
+    /// Another webhook is served at this path.
     #[error("there is already a webhook at {0}")]
     Taken(String),
 }
 
-/// The path of a kind's defaulter: `/mutate-<group, with dashes>-<version>-<kind>`.
+/// Returns the path of a kind's defaulter: `/mutate-<group, with dashes>-<version>-<kind>`.
 pub fn mutate_path<K: Resource<DynamicType = ()>>() -> String {
     path::<K>("mutate")
 }
 
-/// The path of a kind's validator: `/validate-<group, with dashes>-<version>-<kind>`.
+/// Returns the path of a kind's validator: `/validate-<group, with dashes>-<version>-<kind>`.
 pub fn validate_path<K: Resource<DynamicType = ()>>() -> String {
     path::<K>("validate")
 }
@@ -85,12 +85,12 @@ fn path<K: Resource<DynamicType = ()>>(verb: &str) -> String {
 }
 
 impl Webhooks {
-    /// None yet.
+    /// Creates an empty collection.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a defaulter, at its kind's [path](mutate_path).
+    /// Adds a defaulter at the [path](mutate_path) of its kind.
     pub fn defaulter<D: Defaulter>(self, defaulter: D) -> Result<Self, DuplicateHook> {
         let defaulter = Arc::new(defaulter);
         self.add(mutate_path::<D::Object>(), move |asked| {
@@ -99,7 +99,7 @@ impl Webhooks {
         })
     }
 
-    /// Adds a validator, at its kind's [path](validate_path).
+    /// Adds a validator at the [path](validate_path) of its kind.
     pub fn validator<V: Validator>(self, validator: V) -> Result<Self, DuplicateHook> {
         let validator = Arc::new(validator);
         self.add(validate_path::<V::Object>(), move |asked| {
@@ -121,7 +121,7 @@ impl Webhooks {
         }
     }
 
-    /// Serves a webhook at another path than its kind's.
+    /// Serves a webhook at another path than the default one.
     pub fn moved(mut self, from: &str, to: impl Into<String>) -> Result<Self, PathError> {
         let to = to.into();
         let letter = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -137,7 +137,7 @@ impl Webhooks {
         Ok(self)
     }
 
-    /// The paths that are served.
+    /// Iterates over the paths that are served.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         let convert = (!self.converters.is_empty()).then_some(CONVERT);
         self.admission.keys().map(String::as_str).chain(convert)
@@ -154,7 +154,7 @@ impl Webhooks {
         }
     }
 
-    /// Splits into what answers at each path.
+    /// Returns the handler of each path.
     pub(super) fn into_answers(self) -> Vec<(String, Hook)> {
         let mut all: Vec<_> =
             self.admission.into_iter().map(|(path, hook)| (path, Hook::Admission(hook))).collect();
@@ -165,7 +165,7 @@ impl Webhooks {
     }
 }
 
-/// What answers at one path.
+/// The handler of one path.
 #[derive(Clone)]
 pub(super) enum Hook {
     Admission(Admit),
@@ -175,8 +175,8 @@ pub(super) enum Hook {
 impl Hook {
     /// Answers a body: HTTP status and JSON.
     ///
-    /// A refusal is an answer: HTTP 200. A status other than 200 says that the webhook failed, and the API server then
-    /// does what the configuration's `failurePolicy` says; so a panic, which judges nothing, is a 500.
+    /// A denial is an answer: HTTP 200. Another status means that the webhook failed, and the API server
+    /// follows the `failurePolicy` of the configuration; so a panic, which decides nothing, is a 500.
     pub(super) async fn answer(&self, body: Result<Bytes, Denial>, metrics: &HookMetrics) -> (u16, Value) {
         match self {
             Self::Admission(admit) => admission(admit, body, metrics).await,
@@ -210,7 +210,8 @@ async fn admission(admit: &Admit, body: Result<Bytes, Denial>, metrics: &HookMet
         }
     };
     let uid = asked.uid.clone();
-    // The handler's own state is behind a shared reference; what it broke inside is its own, as in a reconcile.
+    // The handler's state is behind a shared reference; inconsistent state after a panic is its own concern,
+    // as in a reconcile.
     match AssertUnwindSafe(async { admit(asked).await }).catch_unwind().await {
         Ok(answer) => (200, answer.unwrap_or_else(Answer::denied).write(version, &uid)),
         Err(panic) => {
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_those_of_controller_runtime() {
+    fn webhook_paths_equal_those_of_controller_runtime() {
         assert_eq!(mutate_path::<Deployment>(), "/mutate-apps-v1-deployment");
         assert_eq!(validate_path::<ConfigMap>(), "/validate--v1-configmap");
         let hooks = Webhooks::new().validator(Touchy).unwrap();
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_webhook_can_be_served_at_a_path_of_ones_own_if_it_is_one() {
+    fn a_webhook_can_be_served_at_a_custom_path_that_is_valid() {
         let hooks = || Webhooks::new().validator(Touchy).unwrap();
         let from = validate_path::<ConfigMap>();
         assert_eq!(hooks().moved(&from, "/a/b_c-1").unwrap().paths().collect::<Vec<_>>(), ["/a/b_c-1"]);
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_a_500_with_the_uid_and_is_counted() {
+    async fn a_panicking_webhook_answers_500_with_the_uid_and_is_counted() {
         let metrics = Metrics::new();
         let hook_metrics = WebhookMetrics::register(&metrics).of("/v");
         let (_, hook) = Webhooks::new().validator(Touchy).unwrap().into_answers().remove(0);

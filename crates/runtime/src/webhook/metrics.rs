@@ -1,4 +1,4 @@
-//! What webhooks count, under controller-runtime's names.
+//! Metrics of webhooks, under controller-runtime's names.
 
 use std::time::Instant;
 
@@ -44,7 +44,7 @@ impl WebhookMetrics {
         };
         metrics.with_registry(|registry| {
             let name = |suffix: &str| format!("controller_runtime_{suffix}");
-            let help = "How long webhook requests take";
+            let help = "Duration of webhook requests";
             registry.register(name("webhook_latency_seconds"), help, families.latency.clone());
             let help = "Webhook requests by HTTP status code";
             registry.register(name("webhook_requests"), help, families.requests.clone());
@@ -58,7 +58,7 @@ impl WebhookMetrics {
         families
     }
 
-    /// The metrics of one webhook, visible from now on.
+    /// Returns the metrics of one webhook, which are visible from now on.
     pub(super) fn of(&self, path: &str) -> HookMetrics {
         let labels = ByWebhook { webhook: path.to_owned() };
         let hook = HookMetrics {
@@ -101,7 +101,7 @@ impl HookMetrics {
     }
 }
 
-/// When the serving certificate ends, for alerts: read when it is asked for.
+/// The expiry time of the serving certificate, for alerts; read at scrape time.
 #[derive(Debug)]
 pub(super) struct CertificateEnd(pub(super) Serving);
 
@@ -109,13 +109,13 @@ impl Collector for CertificateEnd {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let Some(ends) = self.0.ends() else { return Ok(()) };
         let name = "windlass_webhook_certificate_end_timestamp_seconds";
-        let help = "When the webhooks' serving certificate ends";
+        let help = "Expiry time of the webhooks' serving certificate";
         let gauge = ConstGauge::new(ends.as_second());
         gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
     }
 }
 
-/// A request being answered; dropped, it no longer is.
+/// A request in flight, until this is dropped.
 pub(super) struct InFlight {
     hook: HookMetrics,
     began: Instant,

@@ -1,17 +1,17 @@
-//! Webhooks: what the API server asks before it stores or shows an object.
+//! Webhooks: admission and conversion requests of the API server.
 //!
 //! It promises:
-//! - **Typed and small.** A [`Defaulter`] changes an object, a [`Validator`] says what is wrong with it, a [`Converter`] is
-//!   made of pure functions; reviews, patches, versions and HTTP are seen to.
-//! - **Nothing of the user's is lost.** A patch changes what the defaulter changed, also where its type does not know all
-//!   fields.
-//! - **Always an answer.** Whatever arrives, the answer says what is wrong with it. A panic fails one request, and the
-//!   server lives.
-//! - **Certificates of its own.** [`Certificates`] issues, stores, shares, renews and announces them; nobody's request fails
-//!   while they change. Or [`CertificateFiles`] follows files that somebody else keeps.
+//! - **Typed and small.** A [`Defaulter`] changes an object, a [`Validator`] reports what is wrong with it, a
+//!   [`Converter`] is made of pure functions; reviews, patches, versions and HTTP are handled here.
+//! - **User data is kept.** A patch contains only the changes of the defaulter, also where its type does not
+//!   know all fields.
+//! - **There is always an answer.** Whatever arrives, the answer says what is wrong with it. A panic fails
+//!   one request, and the server continues.
+//! - **Own certificates.** [`Certificates`] issues, stores, shares, renews and announces them; no request
+//!   fails while they change. Or [`CertificateFiles`] follows files that another program maintains.
 //!
-//! It does not: register webhooks (apply their configurations with your other manifests; the CA is put in by an
-//! [`Injector`]), or call other webhooks.
+//! It does not: register webhooks (apply their configurations with your other manifests; an [`Injector`] adds
+//! the CA bundle), or call other webhooks.
 //!
 //! ```no_run
 //! use windlass_runtime::client::Client;
@@ -33,10 +33,10 @@
 //!     certificates.serving(),
 //!     manager.metrics(),
 //! );
-//! manager.add(Stage::Webhooks, certificates.part())?;
-//! manager.add(Stage::Webhooks, server.into_part())?;
+//! manager.add(Stage::Webhooks, certificates.runnable())?;
+//! manager.add(Stage::Webhooks, server.into_runnable())?;
 //! // Only the leader tells the API server whom to trust.
-//! manager.add(Stage::Controllers, certificates.injector([Target::validating("shop")]).into_part())?;
+//! manager.add(Stage::Controllers, certificates.injector([Target::validating("shop")]).into_runnable())?;
 //! # Ok(())
 //! # }
 //! ```

@@ -1,15 +1,15 @@
-//! What a defaulter changed, as a JSON patch of what the user sent.
+//! Conversion of a defaulter's changes to a JSON patch of the user's object.
 //!
-//! Promises: the patch changes only what the defaulter changed. A field that the typed object does not know, writes in
-//! another form (`1` and `"1"`), leaves out or fills in while decoding stays as the user sent it; an object that was not
-//! changed gives no patch.
+//! Promises: the patch contains only the changes of the defaulter. A field that the typed object does not
+//! know, writes in another form (`1` and `"1"`), leaves out or fills in while decoding stays as the user sent
+//! it; an object that was not changed yields no patch.
 //!
-//! How: the typed object is written before and after; what differs between the two is carried over into the raw object.
-//! In a list whose length changed, elements are recognised by being unchanged, then by `name`.
+//! The typed object is serialized before and after; the differences are transferred to the raw object. In a
+//! list whose length changed, elements are matched by equality, then by `name`.
 
 use serde_json::Value;
 
-/// The patch from `raw` to `raw` with the changes from `before` to `after`.
+/// Returns the patch from `raw` to `raw` with the changes from `before` to `after`.
 pub(super) fn between(raw: &Value, before: &Value, after: &Value) -> Vec<Value> {
     if before == after {
         return Vec::new();
@@ -17,7 +17,7 @@ pub(super) fn between(raw: &Value, before: &Value, after: &Value) -> Vec<Value> 
     let changed = carried(raw, before, after);
     match serde_json::to_value(json_patch::diff(raw, &changed)) {
         Ok(Value::Array(operations)) => operations,
-        // A patch is a list of objects with string keys: writing it cannot fail.
+        // A patch is a list of objects with string keys: serializing it cannot fail.
         _ => Vec::new(),
     }
 }
@@ -49,13 +49,13 @@ fn carried(raw: &Value, before: &Value, after: &Value) -> Value {
     }
 }
 
-/// `raw` and `before` have the same elements, in the same order.
+/// Requires that `raw` and `before` have the same elements, in the same order.
 fn carried_list(raw: &[Value], before: &[Value], after: &[Value]) -> Vec<Value> {
     let mut origin: Vec<Option<usize>> = vec![None; after.len()];
     let mut taken = vec![false; before.len()];
     let mut pair = |same: &dyn Fn(usize, usize) -> bool| {
         for (new, origin) in origin.iter_mut().enumerate().filter(|(_, origin)| origin.is_none()) {
-            // The same place first: of equal elements, those that did not move are the same.
+            // The same index first: of equal elements, those that did not move are the same.
             let mut candidates =
                 std::iter::once(new).filter(|old| *old < before.len()).chain(0..before.len());
             *origin = candidates.find(|old| !taken[*old] && same(*old, new));
@@ -85,7 +85,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    /// The raw object after the patch.
+    /// Returns the raw object after the patch.
     fn patched(raw: &Value, before: &Value, after: &Value) -> Value {
         let operations: Vec<json_patch::PatchOperation> =
             serde_json::from_value(Value::from(between(raw, before, after))).unwrap();
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_defaulter_changed_is_changed() {
+    fn a_patch_contains_only_the_changes_of_the_defaulter() {
         // (what the user sent, typed before, typed after, result)
         let cases = [
             (
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_was_not_changed_gives_no_patch() {
+    fn an_unchanged_object_yields_no_patch() {
         assert!(between(&json!({"unknown": 1}), &json!({"x": null}), &json!({"x": null})).is_empty());
     }
 
@@ -175,14 +175,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn where_the_type_knows_everything_the_result_is_what_the_defaulter_made(
+        fn a_fully_typed_object_is_patched_to_the_defaulters_result(
             raw in any_value(), after in any_value(),
         ) {
             prop_assert_eq!(patched(&raw, &raw, &after), after);
         }
 
         #[test]
-        fn an_unknown_field_of_the_root_always_survives(before in any_value(), after in any_value()) {
+        fn an_unknown_field_of_the_root_is_always_kept(before in any_value(), after in any_value()) {
             let wrap = |spec: &Value| json!({"spec": spec});
             let mut raw = wrap(&before);
             raw["unknown"] = json!([1]);

@@ -1,56 +1,94 @@
-//! The AdmissionReview on the wire: read, and answered in the version asked.
+//! The AdmissionReview on the wire: parsed, and answered in the same version.
 //!
-//! `v1` and `v1beta1` have the same fields; the answer carries the version of the question.
+//! `v1` and `v1beta1` have the same fields; the answer has the version of the request.
 
+use bytes::Bytes;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::authentication::v1::UserInfo;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::denial::Denial;
 
-/// The versions that are understood, newest first.
+/// The supported versions, newest first.
 pub(super) const VERSIONS: [&str; 2] = ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"];
 
-/// A review as it arrives.
+/// A review as it is received.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Review {
+struct Review<'a> {
     #[serde(default)]
-    pub(super) api_version: String,
+    api_version: String,
     #[serde(default)]
     kind: String,
-    #[serde(default)]
-    request: Option<Asked>,
+    #[serde(default, borrow)]
+    request: Option<RawRequest<'a>>,
 }
 
-/// What is asked, with the objects not yet decoded.
+/// The request of a review. Its objects are only scanned.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Asked {
+struct RawRequest<'a> {
     #[serde(default)]
-    pub(super) uid: String,
+    uid: String,
     #[serde(default)]
-    pub(super) resource: GroupVersionResource,
+    resource: GroupVersionResource,
     #[serde(default)]
-    pub(super) sub_resource: String,
+    sub_resource: String,
     #[serde(default)]
-    pub(super) name: String,
+    name: String,
     #[serde(default)]
-    pub(super) namespace: String,
+    namespace: String,
     #[serde(default)]
-    pub(super) operation: String,
+    operation: String,
     #[serde(default)]
-    pub(super) user_info: UserInfo,
+    user_info: UserInfo,
+    #[serde(default, borrow)]
+    object: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    old_object: Option<&'a RawValue>,
     #[serde(default)]
-    pub(super) object: Value,
-    #[serde(default)]
-    pub(super) old_object: Value,
-    #[serde(default)]
-    pub(super) dry_run: Option<bool>,
+    dry_run: Option<bool>,
 }
 
-/// Which resource is asked about.
+/// An admission request, with the objects not yet decoded: slices of the body, which is the only copy of
+/// them.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) uid: String,
+    pub(super) resource: GroupVersionResource,
+    pub(super) sub_resource: String,
+    pub(super) name: String,
+    pub(super) namespace: String,
+    pub(super) operation: String,
+    pub(super) user_info: UserInfo,
+    /// Empty if there is none.
+    pub(super) object: Bytes,
+    /// Empty if there is none.
+    pub(super) old_object: Bytes,
+    pub(super) dry_run: bool,
+}
+
+impl Asked {
+    fn new(request: RawRequest<'_>, body: &Bytes) -> Self {
+        let slice = |raw: Option<&RawValue>| raw.map(|raw| body.slice_ref(raw.get().as_bytes()));
+        Self {
+            object: slice(request.object).unwrap_or_default(),
+            old_object: slice(request.old_object).unwrap_or_default(),
+            uid: request.uid,
+            resource: request.resource,
+            sub_resource: request.sub_resource,
+            name: request.name,
+            namespace: request.namespace,
+            operation: request.operation,
+            user_info: request.user_info,
+            dry_run: request.dry_run.unwrap_or_default(),
+        }
+    }
+}
+
+/// The resource of an admission request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct GroupVersionResource {
     /// The API group; empty for the core group.
@@ -64,12 +102,12 @@ pub struct GroupVersionResource {
     pub resource: String,
 }
 
-/// Why a body is no review.
+/// The reason why a body is not a review.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Malformed {
-    /// The uid, where one could be read.
+    /// The uid, if it could be parsed.
     pub(super) uid: String,
-    /// The version to answer in.
+    /// The version of the answer.
     pub(super) version: &'static str,
     pub(super) why: String,
 }
@@ -80,19 +118,19 @@ impl Malformed {
     }
 }
 
-/// Reads a review: the version to answer in, and what is asked.
-pub(super) fn read(body: &[u8]) -> Result<(&'static str, Asked), Malformed> {
+/// Parses a review: the version of the answer, and the request.
+pub(super) fn read(body: &Bytes) -> Result<(&'static str, Asked), Malformed> {
     if body.is_empty() {
         return Err(Malformed::new("the request body is empty; an AdmissionReview is expected"));
     }
-    // A parse error of serde_json tells a position, never content.
-    let review: Review = serde_json::from_slice(body)
-        .map_err(|error| Malformed::new(format!("the request body is no AdmissionReview: {error}")))?;
+    // A syntax error of serde_json contains a position, never content.
+    let review: Review<'_> = serde_json::from_slice(body)
+        .map_err(|error| Malformed::new(format!("the request body is not an AdmissionReview: {error}")))?;
     let uid = review.request.as_ref().map(|request| request.uid.clone()).unwrap_or_default();
     let malformed = |version, why| Malformed { uid: uid.clone(), version, why };
     let Some(version) = VERSIONS.into_iter().find(|version| *version == review.api_version) else {
         let why =
-            format!("apiVersion {:?} is not understood; send {}", review.api_version, VERSIONS.join(" or "));
+            format!("apiVersion {:?} is not supported; send {}", review.api_version, VERSIONS.join(" or "));
         return Err(malformed(VERSIONS[0], why));
     };
     if review.kind != "AdmissionReview" {
@@ -103,16 +141,16 @@ pub(super) fn read(body: &[u8]) -> Result<(&'static str, Asked), Malformed> {
         Some(request) if request.uid.is_empty() => {
             Err(malformed(version, "the AdmissionReview's request has no uid".into()))
         }
-        Some(request) => Ok((version, request)),
+        Some(request) => Ok((version, Asked::new(request, body))),
     }
 }
 
-/// What is answered.
+/// The answer to an admission request.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Answer {
     pub(super) denial: Option<Denial>,
     pub(super) warnings: Vec<String>,
-    /// A JSON patch; empty for none.
+    /// A JSON patch; empty if there is none.
     pub(super) patch: Vec<Value>,
 }
 
@@ -121,7 +159,7 @@ impl Answer {
         Self { denial: Some(denial), ..Self::default() }
     }
 
-    /// The whole review, with the uid of the question.
+    /// Returns the whole review, with the uid of the request.
     pub(super) fn write(self, version: &str, uid: &str) -> Value {
         let mut response = json!({"uid": uid, "allowed": self.denial.is_none()});
         match self.denial {
@@ -144,16 +182,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_review_is_refused_with_the_reason_and_the_uid_where_there_is_one() {
+    fn a_body_that_is_not_a_review_is_refused_with_the_reason_and_the_uid_if_it_has_one() {
         let cases: &[(&str, &str, &str)] = &[
             ("", "", "the request body is empty"),
-            ("{", "", "the request body is no AdmissionReview: EOF"),
-            ("7", "", "the request body is no AdmissionReview: "),
-            (
-                r#"{"kind":"AdmissionReview","request":{"uid":"u"}}"#,
-                "u",
-                r#"apiVersion "" is not understood"#,
-            ),
+            ("{", "", "the request body is not an AdmissionReview: EOF"),
+            ("7", "", "the request body is not an AdmissionReview: "),
+            (r#"{"kind":"AdmissionReview","request":{"uid":"u"}}"#, "u", r#"apiVersion "" is not supported"#),
             (
                 r#"{"apiVersion":"admission.k8s.io/v2","kind":"AdmissionReview","request":{"uid":"u"}}"#,
                 "u",
@@ -172,17 +206,17 @@ mod tests {
             ),
         ];
         for (body, uid, why) in cases {
-            let malformed = read(body.as_bytes()).unwrap_err();
+            let malformed = read(&Bytes::from(*body)).unwrap_err();
             assert_eq!(&malformed.uid, uid, "{body}");
             assert!(malformed.why.contains(why), "{body}: {}", malformed.why);
         }
     }
 
     #[test]
-    fn both_versions_are_answered_in_kind_with_the_uid() {
+    fn both_review_versions_are_answered_in_the_same_version_with_the_uid() {
         for version in VERSIONS {
             let body = json!({"apiVersion": version, "kind": "AdmissionReview", "request": {"uid": "u-1"}});
-            let (found, asked) = read(body.to_string().as_bytes()).unwrap();
+            let (found, asked) = read(&body.to_string().into()).unwrap();
             let answer = Answer::default().write(found, &asked.uid);
             assert_eq!(
                 answer,
@@ -190,6 +224,17 @@ mod tests {
                        "response": {"uid": "u-1", "allowed": true}})
             );
         }
+    }
+
+    #[test]
+    fn seam_m5_the_objects_of_a_review_are_slices_of_its_body() {
+        let body = Bytes::from_static(
+            br#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":
+                {"uid":"u","object":{"a": 1},"oldObject":null}}"#,
+        );
+        let (_, asked) = read(&body).unwrap();
+        assert_eq!((&asked.object[..], &asked.old_object[..]), (&br#"{"a": 1}"#[..], &[][..]));
+        assert!(body.as_ptr_range().contains(&asked.object.as_ptr()));
     }
 
     #[test]

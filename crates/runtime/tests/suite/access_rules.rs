@@ -1,4 +1,4 @@
-//! A controller runs under exactly the rules that were generated from what it declares.
+//! Tests that a controller runs under exactly the rules generated from its declared access.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use serde_json::json;
 use windlass_runtime::access::Access;
 use windlass_runtime::cache::{Cache, Full, Selection};
 use windlass_runtime::client::{Apply, Client, ClientOptions, Patch};
-use windlass_runtime::controller::{Controller, Error, Outcome, Reconcile};
+use windlass_runtime::controller::{Controller, Error, Reconcile, Requeue};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::manager::{Manager, Stop};
 use windlass_runtime::object::{finalizers, owner::Owner};
@@ -23,7 +23,7 @@ use windlass_testenv::{Rules, TestEnv, TestNamespace, eventually, or_not_run};
 const FINALIZER: &str = "access.windlass.dev/last-words";
 const MANAGER: &str = "access-test";
 
-/// Something that owns a ConfigMap, has a status, and wants to be asked before it goes.
+/// A kind with an owned ConfigMap, a status and a finalizer.
 #[derive(CustomResource, Clone, Debug, JsonSchema, Serialize, Deserialize)]
 #[kube(group = "access.windlass.dev", version = "v1", kind = "Chest", namespaced, status = "ChestStatus")]
 struct ChestSpec {
@@ -41,7 +41,7 @@ struct Filler {
 }
 
 impl Filler {
-    /// What it does, declared beside the code that does it.
+    /// The declared access of the controller, beside its code.
     fn access(controller: &Controller) -> Access {
         Access::none()
             .watched_by(controller)
@@ -53,14 +53,14 @@ impl Filler {
 }
 
 impl Reconcile for Filler {
-    async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
-        let Some(chest) = self.chests.get(&key) else { return Ok(Outcome::Done) };
+    async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, Error> {
+        let Some(chest) = self.chests.get(&key) else { return Ok(Requeue::OnChange) };
         let chests = self.client.objects::<Chest>();
         if chest.metadata.deletion_timestamp.is_some() {
             if let Some(patch) = finalizers::removal(&chest.metadata, FINALIZER) {
                 chests.patch(&key, &Patch::Json(patch), MANAGER).await?;
             }
-            return Ok(Outcome::Done);
+            return Ok(Requeue::OnChange);
         }
         if let Some(patch) = finalizers::addition(&chest.metadata, FINALIZER).map_err(Error::terminal)? {
             chests.patch(&key, &Patch::Json(patch), MANAGER).await?;
@@ -76,11 +76,11 @@ impl Reconcile for Filler {
                 "metadata": {"name": key.name()}, "status": {"filled": true}});
             chests.apply_status(&key, &status, &Apply::by(MANAGER).force()).await?;
         }
-        Ok(Outcome::Done)
+        Ok(Requeue::OnChange)
     }
 }
 
-/// The controller with a client, and its cache; it looks at everything, or at one namespace.
+/// Returns the controller and its cache for all namespaces, or for one.
 fn filler(client: &Client, selection: &Selection) -> (Cache, Controller) {
     let cache = Cache::new(client);
     let chests = cache.reader::<Full<Chest>>(selection);
@@ -94,8 +94,8 @@ fn client(config: kube::Config) -> Client {
     Client::new(config, ClientOptions::default()).unwrap()
 }
 
-/// Runs the controller as `user` with these rules through a chest's whole life; fails if anything was forbidden, or if
-/// anything that is granted was not used.
+/// Runs the controller as `user` with these rules through a chest's whole life; fails if a request was
+/// forbidden, or if a granted rule was not used.
 async fn live_under(
     namespace: &TestNamespace,
     rules: &[PolicyRule],
@@ -133,7 +133,8 @@ async fn live_under(
 
     let requests = env.requests()?.since(before)?.by_user(user.name());
     assert_eq!(requests.code(403).count(), 0, "{requests}");
-    // The other way round: what is granted and was not used is too much. Three exceptions, each implied by another.
+    // The reverse: a rule that is granted and was not used is too much. Three exceptions are implied by other
+    // rules.
     let mut exercised: BTreeSet<(String, String)> = requests
         .iter()
         .map(|request| {
@@ -141,8 +142,9 @@ async fn live_under(
             (format!("{}{slash}{}", request.resource, request.subresource), request.verb.clone())
         })
         .collect();
-    // `get` goes with every watch (a cached kind may be read live); `create` with every apply, which the server asks for and
-    // logs as a patch; the owner's finalizers are asked about by admission, not requested.
+    // `get` is granted with every watch (a cached kind may be read live); `create` with every apply, which
+    // the server checks and logs as a patch; the owner's finalizers are checked by admission, without a
+    // request.
     exercised.extend([
         ("chests".to_owned(), "get".to_owned()),
         ("configmaps".to_owned(), "get".to_owned()),
@@ -158,7 +160,7 @@ async fn live_under(
                 .flat_map(|resource| rule.verbs.iter().map(|verb| (resource.clone(), verb.clone())))
         })
         .collect();
-    // A streaming list is a watch: where the server can do it, nothing is listed.
+    // A streaming list is a watch: if the server supports it, nothing is listed.
     let unused: Vec<_> = allowed.difference(&exercised).filter(|(_, verb)| verb != "list").collect();
     assert!(unused.is_empty(), "granted and not used: {unused:?}");
     Ok(())
@@ -171,7 +173,7 @@ async fn a_controller_needs_exactly_its_generated_cluster_role() -> Result<()> {
     let namespace = env.namespace("access-cluster").await?;
     let (_, controller) = filler(&client(env.config().clone()), &Selection::all());
     let rules = Filler::access(&controller).cluster_role("filler").rules.unwrap();
-    // Other tests' chests would be reconciled too; selected by namespace, with rights in all.
+    // The selection keeps chests of other tests away; the role covers all namespaces.
     let granted = rules.iter().cloned().fold(Rules::default(), Rules::cluster_wide);
     let selection = Selection::all().fields(&format!("metadata.namespace={}", namespace.name()))?;
     live_under(&namespace, &rules, &granted, &selection).await
@@ -193,7 +195,7 @@ async fn a_controller_of_one_namespace_needs_exactly_its_generated_role() -> Res
 }
 
 #[tokio::test]
-async fn what_is_easily_forgotten_is_needed() -> Result<()> {
+async fn generated_rules_include_easily_forgotten_verbs() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     env.install_crds(&[Chest::crd()]).await?;
     let namespace = env.namespace("access-less").await?;

@@ -1,4 +1,4 @@
-//! Election, events, certificates and their injection run under exactly the rules that are generated for them.
+//! Tests that election, events, certificates and their injection run under exactly the generated rules.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use anyhow::{Context as _, Result};
@@ -51,10 +51,10 @@ async fn the_services_of_a_manager_need_no_more_than_their_generated_roles() -> 
     let mut manager = Manager::new();
     manager.election(Election::new(&client, ElectionOptions::new(lease).namespace(namespace.name()))?)?;
     let (recorder, publisher) = Recorder::new(&client, RecorderOptions::new("the-operator"))?;
-    manager.add(Stage::Everywhere, publisher.into_part())?;
+    manager.add(Stage::Everywhere, publisher.into_runnable())?;
     let certificates = Certificates::in_secret(&client, key(secret), ["127.0.0.1"]);
-    manager.add(Stage::Webhooks, certificates.part())?;
-    manager.add(Stage::Controllers, certificates.injector(targets).into_part())?;
+    manager.add(Stage::Webhooks, certificates.runnable())?;
+    manager.add(Stage::Controllers, certificates.injector(targets).into_runnable())?;
     let (stopper, stop) = Stop::pair();
     let running = tokio::spawn(manager.run_until(stop));
 

@@ -1,4 +1,4 @@
-//! The admin server of a whole process: probed, scraped and guarded.
+//! Tests of the admin server of a whole process: probes, metrics and authorization.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use windlass_runtime::access::Access;
 use windlass_runtime::admin::{AdminServer, Guard};
 use windlass_runtime::cache::{Cache, MetadataOnly, Selection};
 use windlass_runtime::client::{Client, ClientOptions};
-use windlass_runtime::controller::{Controller, Outcome};
+use windlass_runtime::controller::{Controller, Requeue};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::manager::{Health, Manager, Readiness, Stage, Stop};
 use windlass_runtime::serve::Listener;
@@ -26,7 +26,7 @@ use windlass_runtime::webhook::{
 };
 use windlass_testenv::{Rules, TestEnv, TestUser, eventually, or_not_run, rule};
 
-/// A GET without a library between us and the bytes: status, content type and body.
+/// Sends a GET over a plain socket; returns status, content type and body.
 async fn get(address: SocketAddr, path: &str, token: Option<&str>) -> Result<(u16, String, String)> {
     let mut stream = TcpStream::connect(address).await?;
     let token = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
@@ -65,7 +65,7 @@ async fn probes_are_answered_from_start_to_stop_with_every_check_by_name() -> Re
     let listener = listener();
     let address = listener.address();
     let admin = AdminServer::new(listener, manager.readiness(), manager.metrics()).liveness(&liveness);
-    manager.add(Stage::Admin, admin.into_part())?;
+    manager.add(Stage::Admin, admin.into_runnable())?;
     let (stopper, stop) = Stop::pair();
     let running = tokio::spawn(manager.run_until(stop));
     eventually("the manager to run", || async {
@@ -112,14 +112,15 @@ impl Validator for Yes {
     }
 }
 
-/// A family of metrics as it was scraped: its type, and the label names that its samples have.
+/// A scraped metric family: its type, and the label names of its samples.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Family {
     kind: String,
     labels: BTreeSet<Vec<String>>,
 }
 
-/// Reads OpenMetrics text strictly: every sample belongs to the family declared last, every value is a number.
+/// Parses OpenMetrics text strictly: every sample belongs to the family declared last, every value is a
+/// number.
 fn parse(text: &str) -> BTreeMap<String, Family> {
     let mut families: BTreeMap<String, Family> = BTreeMap::new();
     let mut current = String::new();
@@ -127,7 +128,7 @@ fn parse(text: &str) -> BTreeMap<String, Family> {
     for line in body.lines() {
         if let Some(declared) = line.strip_prefix("# TYPE ") {
             let (name, kind) = declared.split_once(' ').unwrap();
-            // A counter is declared without the ending that its samples have.
+            // A counter is declared without the suffix of its samples.
             let full = if kind == "counter" { format!("{name}_total") } else { name.to_owned() };
             let family = Family { kind: kind.to_owned(), ..Family::default() };
             assert!(families.insert(full.clone(), family).is_none(), "{name} is declared twice");
@@ -151,8 +152,8 @@ fn parse(text: &str) -> BTreeMap<String, Family> {
     families
 }
 
-/// What controller-runtime exposes: name, type and labels. Its `process_*` and `go_*` are left out.
-const EXPECTED: [(&str, &str, &[&str]); 23] = [
+/// The metrics of controller-runtime: name, type and labels. Its `go_*` are left out.
+const EXPECTED: [(&str, &str, &[&str]); 30] = [
     ("controller_runtime_reconcile_total", "counter", &["controller", "result"]),
     ("controller_runtime_reconcile_errors_total", "counter", &["controller"]),
     ("controller_runtime_terminal_reconcile_errors_total", "counter", &["controller"]),
@@ -174,6 +175,13 @@ const EXPECTED: [(&str, &str, &[&str]); 23] = [
     ("workqueue_longest_running_processor_seconds", "gauge", &["name", "controller"]),
     ("workqueue_retries_total", "counter", &["name", "controller"]),
     ("rest_client_requests_total", "counter", &["code", "method", "host"]),
+    ("rest_client_request_duration_seconds", "histogram", &["verb", "host"]),
+    ("process_resident_memory_bytes", "gauge", &[]),
+    ("process_virtual_memory_bytes", "gauge", &[]),
+    ("process_open_fds", "gauge", &[]),
+    ("process_max_fds", "gauge", &[]),
+    ("process_start_time_seconds", "gauge", &[]),
+    ("process_cpu_seconds_total", "counter", &[]),
     ("certwatcher_read_certificate_total", "counter", &[]),
     ("certwatcher_read_certificate_errors_total", "counter", &[]),
 ];
@@ -185,7 +193,7 @@ async fn the_metrics_of_a_whole_process_have_controller_runtimes_names_types_and
     let client = Client::from_kube(env.client(), ClientOptions::default())?;
     let cache = Cache::new(&client);
     let maps = cache.reader::<MetadataOnly<ConfigMap>>(&Selection::all().in_namespace(namespace.name()));
-    let controller = Controller::for_(&maps).build(|_: ObjectKey| async { Ok(Outcome::Done) })?;
+    let controller = Controller::for_(&maps).build(|_: ObjectKey| async { Ok(Requeue::OnChange) })?;
     let mut manager = Manager::new();
     let metrics = manager.metrics().clone();
     metrics.client(&client, "127.0.0.1:6443");
@@ -197,9 +205,9 @@ async fn the_metrics_of_a_whole_process_have_controller_runtimes_names_types_and
     let listener = listener();
     let address = listener.address();
     let admin = AdminServer::new(listener, manager.readiness(), &metrics);
-    manager.add(Stage::Admin, admin.into_part())?;
-    manager.add(Stage::Webhooks, certificates.part())?;
-    manager.add(Stage::Webhooks, server.into_part())?;
+    manager.add(Stage::Admin, admin.into_runnable())?;
+    manager.add(Stage::Webhooks, certificates.runnable())?;
+    manager.add(Stage::Webhooks, server.into_runnable())?;
     manager.cache(&cache)?;
     manager.controller(controller)?;
     let (stopper, stop) = Stop::pair();
@@ -222,7 +230,7 @@ async fn the_metrics_of_a_whole_process_have_controller_runtimes_names_types_and
     }
     let end = "windlass_webhook_certificate_end_timestamp_seconds";
     assert_eq!(found[end].kind, "gauge");
-    // What is ours stands under names of ours, and what looks like controller-runtime's is.
+    // Our own metrics have names of their own, and metrics with controller-runtime's names are equal to them.
     let known = |name: &str| EXPECTED.iter().any(|(expected, ..)| *expected == name);
     let stray: Vec<_> = found
         .keys()
@@ -239,7 +247,7 @@ async fn the_metrics_of_a_whole_process_have_controller_runtimes_names_types_and
 }
 
 #[tokio::test]
-async fn a_guarded_server_asks_the_cluster_who_may_read() -> Result<()> {
+async fn a_guarded_server_authorizes_requests_through_the_cluster() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("guard").await?;
     let metrics_url = PolicyRule {
@@ -247,7 +255,7 @@ async fn a_guarded_server_asks_the_cluster_who_may_read() -> Result<()> {
         verbs: vec!["get".to_owned()],
         ..PolicyRule::default()
     };
-    // The process itself has exactly what a guard needs.
+    // The process itself has exactly the rules that a guard needs.
     let needs = Access::none().guard().rules().into_iter().fold(Rules::default(), Rules::cluster_wide);
     let process = namespace.client_for("process", &needs).await?;
     // The test environment waits until a resource is granted; the URL is in the same role.
@@ -259,7 +267,7 @@ async fn a_guarded_server_asks_the_cluster_who_may_read() -> Result<()> {
     let listener = listener();
     let address = listener.address();
     let admin = AdminServer::new(listener, manager.readiness(), manager.metrics()).guard(Guard::new(&client));
-    manager.add(Stage::Admin, admin.into_part())?;
+    manager.add(Stage::Admin, admin.into_runnable())?;
     let (stopper, stop) = Stop::pair();
     let running = tokio::spawn(manager.run_until(stop));
     let code = async |path: &str, token: Option<&str>| anyhow::Ok(get(address, path, token).await?.0);

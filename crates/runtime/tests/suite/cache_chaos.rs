@@ -1,4 +1,4 @@
-//! The cache while the server restarts and the network does its worst, on a control plane of its own.
+//! Tests of the cache during server restarts and network faults, on a control plane of its own.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use crate::live;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Result;
 use live::{Configs, Live, quick, synced, until, value_of};
 use windlass_runtime::cache::{Shape, WatchTiming};
-use windlass_runtime::controller::{Controller, Outcome};
+use windlass_runtime::controller::{Controller, Requeue};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::manager::{Manager, Stop};
 use windlass_runtime::meta::{ResourceVersion, Uid};
@@ -25,7 +25,7 @@ async fn an_api_server_restart_loses_nothing() -> Result<()> {
         live.put(name, "1").await?;
     }
     let (_cache, configs) = synced(&live, quick()).await;
-    // The watch comes back only after everything has happened.
+    // The watch reconnects only after everything has happened.
     let held = live.proxy.add(Fault::on(live.watches()).first().then(Action::Hold));
     live.proxy.cut_watches(&live.watches());
     held.wait_for_hits(1).await?;
@@ -40,7 +40,7 @@ async fn an_api_server_restart_loses_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Chance that comes out the same each time.
+/// A pseudo-random generator with a fixed seed.
 struct Dice(u64);
 
 impl Dice {
@@ -51,16 +51,16 @@ impl Dice {
     }
 }
 
-/// What a subscriber believes there is, from changes alone. Panics when a change contradicts it.
+/// The objects according to the changes of a subscriber. Panics when a change contradicts it.
 type Belief = Arc<Mutex<BTreeMap<String, (Uid, ResourceVersion)>>>;
 
-/// A thousand objects change, come and go, past the proxy.
+/// Changes, creates and deletes a thousand objects directly, without the proxy.
 async fn change(live: &Live, rounds: usize) -> Result<()> {
     let mut dice = Dice(7);
     for round in 0..rounds {
         let name = format!("object-{:03}", dice.roll(1_000));
         if dice.roll(4) == 0 {
-            // It may not be there, and the server may be away.
+            // The object may be missing, and the server may be down.
             let _ = live.remove(&name).await;
         } else {
             let _ = live.put(&name, &round.to_string()).await;
@@ -69,11 +69,15 @@ async fn change(live: &Live, rounds: usize) -> Result<()> {
     Ok(())
 }
 
-/// Breaks everything again and again.
+/// Injects faults again and again.
 async fn torment(live: &Live, configs: &Configs) -> Result<()> {
     let mut dice = Dice(11);
-    let lists_and_watches =
-        || Match::verbs([windlass_testenv::proxy::Verb::List, windlass_testenv::proxy::Verb::Watch]);
+    let lists_and_watches = || {
+        Match::verbs([
+            windlass_testenv::proxy::RequestVerb::List,
+            windlass_testenv::proxy::RequestVerb::Watch,
+        ])
+    };
     for round in 0_u64.. {
         let fault = match dice.roll(7) {
             0 => Fault::on(live.watches()).first().then(WatchFault::Cut.after_events(dice.roll(10))),
@@ -86,12 +90,12 @@ async fn torment(live: &Live, configs: &Configs) -> Result<()> {
             5 => Fault::on(lists_and_watches()).times(2).then(Answer::internal_error()),
             _ => Fault::on(lists_and_watches()).times(3).then(Answer::unavailable()),
         };
-        // The next watch meets the fault; there must be one now to cut.
+        // The fault hits the next watch; there must be an open one to cut.
         let _ = live.proxy.wait_for_open_watches(&live.watches(), 1).await;
         let handle = live.proxy.add(fault);
         live.proxy.cut_watches(&live.watches());
         let met = handle.wait_for_hits(1);
-        // The cache comes back from each, unless the server is away.
+        // The cache recovers from each fault, unless the server is down.
         if met.await.is_ok() && live.put("marker", &round.to_string()).await.is_ok() {
             let back = until(configs, "the cache to come back", |reader| {
                 value_of(reader, &live.key("marker")).is_some_and(|value| value == round.to_string())
@@ -103,21 +107,22 @@ async fn torment(live: &Live, configs: &Configs) -> Result<()> {
     Ok(())
 }
 
-/// What the last reconcile of each name saw: a version, or nothing.
+/// The result of the last reconcile of each name: a version, or nothing.
 type Sightings = Arc<Mutex<BTreeMap<String, Option<ResourceVersion>>>>;
 
-/// A controller that notes what it sees.
+/// Returns a controller that records what it sees.
 fn observer(configs: &Configs, sightings: &Sightings) -> Result<Controller> {
     let (reader, sightings) = (configs.clone(), Arc::clone(sightings));
     Ok(Controller::for_(configs).name("observer").workers(4).build(move |key: ObjectKey| {
         let seen = reader.get(&key).map(|config| config.meta().resource_version.clone());
         sightings.lock().unwrap().insert(key.name().to_owned(), seen);
-        async { Ok(Outcome::Done) }
+        async { Ok(Requeue::OnChange) }
     })?)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_cuts_errors_and_restarts_the_cache_equals_the_server_and_all_was_reconciled() -> Result<()> {
+async fn after_cuts_errors_and_restarts_the_cache_equals_the_server_and_all_changes_were_reconciled()
+-> Result<()> {
     const CHANGES: usize = 6_000;
     const RESTARTS: usize = 2;
     let env = or_not_run!(TestEnv::private(Options::private()).await);
@@ -126,15 +131,15 @@ async fn after_cuts_errors_and_restarts_the_cache_equals_the_server_and_all_was_
         WatchTiming { idle: Duration::from_millis(700), list_idle: Duration::from_secs(2), ..quick() };
     let (cache, configs) = synced(&live, timing).await;
     let belief = Belief::default();
-    let told = Arc::clone(&belief);
+    let known = Arc::clone(&belief);
     let _subscription = configs.subscribe(move |change| {
         let identity = |meta: &windlass_runtime::meta::Meta| (meta.uid, meta.resource_version.clone());
         let name = change.object().unwrap().meta().name().to_owned();
-        let mut told = told.lock().unwrap();
+        let mut known = known.lock().unwrap();
         let old = change.old.as_ref().map(|old| identity(old.meta()));
         let known = match &change.new {
-            Some(new) => told.insert(name, identity(new.meta())),
-            None => told.remove(&name),
+            Some(new) => known.insert(name, identity(new.meta())),
+            None => known.remove(&name),
         };
         assert_eq!(known, old, "a change tells the true old object");
     });
@@ -169,7 +174,7 @@ async fn after_cuts_errors_and_restarts_the_cache_equals_the_server_and_all_was_
             (meta.name().to_owned(), (meta.uid, meta.resource_version.clone()))
         })
         .collect();
-    assert_eq!(believed, held, "subscribers were told everything, once, in order");
+    assert_eq!(believed, held, "subscribers received every change, once, in order");
     let last: BTreeMap<&str, &ResourceVersion> =
         held.iter().map(|(name, (_, version))| (&**name, version)).collect();
     eventually("the last version of every object to be reconciled", || async {

@@ -1,4 +1,4 @@
-//! The informer against a server that says what each test tells it to, on a paused clock.
+//! Tests of the informer against a scripted server, on a paused clock.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use crate::fake_api;
@@ -27,7 +27,7 @@ fn key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("n", name)
 }
 
-/// Changes as a subscriber heard them: name, versions of old and new, origin.
+/// Changes as a subscriber received them: name, versions of old and new, origin.
 type Heard = Arc<Mutex<Vec<(String, String, String, Origin)>>>;
 
 fn listen<S: Shape>(reader: &Reader<S>) -> (Subscription, Heard) {
@@ -51,9 +51,9 @@ fn change(name: &str, old: &str, new: &str, origin: Origin) -> (String, String, 
     (name.to_owned(), old.to_owned(), new.to_owned(), origin)
 }
 
-/// Waits for a condition that news in flight will bring about.
+/// Waits for a condition that events in flight will cause.
 async fn eventually(condition: impl Fn() -> bool) {
-    // Of a clock that is paused: an hour takes no time.
+    // The clock is paused: an hour takes no time.
     let seen = || std::future::ready(if condition() { Ok(()) } else { Err("not yet".to_owned()) });
     within(Duration::from_hours(1), "the news", seen).await.unwrap();
 }
@@ -105,7 +105,7 @@ async fn a_reader_is_not_synced_before_its_list_has_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_ends_a_streamed_list_is_listed_by_pages_and_that_is_remembered() {
+async fn a_server_that_never_ends_a_streaming_list_is_listed_by_pages_from_then_on() {
     let (_client, mut api, cache, reader) = started();
     let _silent = api.next().await.stream();
     let first = api.next().await;
@@ -130,7 +130,7 @@ async fn a_server_that_never_ends_a_streamed_list_is_listed_by_pages_and_that_is
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_whole_kind_is_listed_in_one_piece_at_once_and_what_is_selected_is_streamed() {
+async fn a_kind_without_a_selector_is_listed_unpaged_and_one_with_a_selector_is_streamed() {
     let (client, mut api) = fake_api();
     let cache = Cache::new(&client);
     let reader = cache.reader::<Slim>(&Selection::all().in_namespace("n"));
@@ -150,7 +150,7 @@ async fn a_whole_kind_is_listed_in_one_piece_at_once_and_what_is_selected_is_str
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_objects_are_listed_in_one_piece_as_they_come_and_told_once() {
+async fn a_large_unpaged_list_is_decoded_incrementally_and_reported_once() {
     let (client, mut api) = fake_api();
     let timing = WatchTiming { streamed: 2, ..streaming() };
     let cache = Cache::with_timing(&client, timing);
@@ -176,17 +176,17 @@ async fn many_objects_are_listed_in_one_piece_as_they_come_and_told_once() {
     list.close();
     let stream = api.watch_from(10).await;
     reader.synced().await;
-    let told: Vec<_> = (0..4).map(|at| change(&format!("a{at}"), "", "8", Origin::InitialList)).collect();
-    assert_eq!(heard(&changes), told);
+    let expected: Vec<_> = (0..4).map(|at| change(&format!("a{at}"), "", "8", Origin::InitialList)).collect();
+    assert_eq!(heard(&changes), expected);
 
-    // Once it is known that they are many, no stream is begun.
+    // Once the kind is known to be large, no stream is started.
     stream.close();
     api.next().await.refuse(410, "Expired", "too old");
     assert_eq!(api.next().await.target, "/api/v1/configmaps?limit=0");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_breaks_off_is_no_list() {
+async fn an_incomplete_list_is_discarded() {
     let (_client, mut api, _cache, reader) = started();
     api.next().await.refuse(422, "Invalid", "sendInitialEvents is forbidden");
     let mut list = api.next().await.stream();
@@ -201,7 +201,7 @@ async fn a_list_that_breaks_off_is_no_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_know_streamed_lists_is_listed_by_pages() {
+async fn a_server_without_streaming_lists_is_listed_by_pages() {
     let (_client, mut api, _cache, reader) = started();
     api.next().await.refuse(422, "Invalid", "sendInitialEvents is forbidden");
     api.next().await.answer(200, &json!({"metadata": {"resourceVersion": "10"}, "items": null}));
@@ -210,7 +210,7 @@ async fn a_server_that_does_not_know_streamed_lists_is_listed_by_pages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_the_server_ends_is_resumed_where_it_was() {
+async fn a_watch_that_the_server_ends_is_resumed_at_its_resource_version() {
     let (_client, mut api, _cache, reader) = started();
     let mut stream = api.stream_list(10, &[]).await;
     stream.event("ADDED", &config_map("a", 1, 12)).await;
@@ -224,7 +224,7 @@ async fn a_watch_that_the_server_ends_is_resumed_where_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_deleted_while_the_position_expired_is_told_however_the_server_says_expired() {
+async fn deletions_before_an_expired_resource_version_are_reported_for_every_form_of_expiry() {
     for as_event in [true, false] {
         let (_client, mut api, _cache, reader) = started();
         let mut stream = api.stream_list(10, &[config_map("a", 1, 8), config_map("b", 2, 9)]).await;
@@ -247,14 +247,14 @@ async fn what_was_deleted_while_the_position_expired_is_told_however_the_server_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_died_in_silence_is_noticed() {
+async fn a_silently_dead_connection_is_detected() {
     let (_client, mut api, _cache, reader) = started();
     let stream = api.stream_list(10, &[]).await;
     reader.synced().await;
-    // Nothing comes any more, and nobody closes it.
+    // Nothing arrives any more, and the connection is not closed.
     let second = api.watch_from(10).await;
     stream.closed().await;
-    // Silent again: perhaps the server does not know this position. A list finds out.
+    // Silent again: the server may not know this resource version. A list finds out.
     let third = api.stream_list(12, &[config_map("a", 1, 11)]).await;
     second.closed().await;
     eventually(|| reader.len() == 1).await;
@@ -271,13 +271,13 @@ async fn a_server_without_bookmarks_is_not_suspected_for_being_quiet() {
     let asked = tokio::time::timeout(Duration::from_mins(4), api.next()).await;
     assert!(asked.is_err(), "it asks for nothing in four minutes");
     stream.bookmark(12).await;
-    // From now on bookmarks are expected, and silence means death.
+    // From now on bookmarks are expected, and silence means a dead connection.
     let _second = api.watch_from(12).await;
     stream.closed().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn d10_a_missing_kind_blocks_only_its_readers_says_so_and_heals() {
+async fn d10_a_missing_kind_blocks_only_its_readers_is_reported_and_recovers() {
     let (_client, mut api, _cache, reader) = started();
     api.next().await.refuse(404, "NotFound", "the server could not find the requested resource");
     let mut state = reader.state();
@@ -291,7 +291,7 @@ async fn d10_a_missing_kind_blocks_only_its_readers_says_so_and_heals() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_forbidden_kind_names_the_rule_that_is_missing_and_heals() {
+async fn a_forbidden_kind_names_the_missing_rule_and_recovers() {
     let (client, mut api) = fake_api();
     let cache = Cache::with_timing(&client, streaming());
     let reader = cache.reader::<Slim>(&Selection::all().in_namespace("shop"));
@@ -310,7 +310,7 @@ async fn a_forbidden_kind_names_the_rule_that_is_missing_and_heals() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unreachable_server_is_reported_after_a_while_and_forgotten_when_it_is_back() {
+async fn an_unreachable_server_is_reported_after_a_while_until_it_is_back() {
     let (_client, mut api, cache, reader) = started();
     let stream = api.stream_list(10, &[]).await;
     reader.synced().await;
@@ -363,7 +363,7 @@ async fn d11_readers_with_different_shapes_of_a_kind_share_one_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_metadata_is_asked_for_until_someone_wants_more() {
+async fn only_metadata_is_requested_until_a_reader_needs_more() {
     let (_client, mut api, cache, slim) = started();
     let asked = api.next().await;
     assert_eq!(asked.accept, "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
@@ -408,7 +408,7 @@ async fn d13_the_watch_ends_with_its_last_reader_and_not_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_does_not_fit_keeps_its_last_form_and_holds_nothing_up() {
+async fn an_undecodable_object_keeps_its_last_form_and_blocks_nothing() {
     let (client, mut api) = fake_api();
     let cache = Cache::with_timing(&client, streaming());
     let rich = cache.reader::<Rich>(&Selection::all());
@@ -430,7 +430,7 @@ async fn an_object_that_does_not_fit_keeps_its_last_form_and_holds_nothing_up() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_subscriber_first_hears_of_what_is_there() {
+async fn a_late_subscriber_first_receives_all_cached_objects() {
     let (_client, mut api, _cache, reader) = started();
     let mut stream = api.stream_list(10, &[config_map("a", 1, 8)]).await;
     reader.synced().await;
@@ -442,7 +442,7 @@ async fn a_late_subscriber_first_hears_of_what_is_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscriber_that_panics_hurts_neither_the_watch_nor_the_others() {
+async fn a_panicking_subscriber_affects_neither_the_watch_nor_the_others() {
     let (_client, mut api, _cache, reader) = started();
     let _panicking = reader.subscribe(|_| panic!("on purpose"));
     let (_subscription, changes) = listen(&reader);
@@ -452,7 +452,7 @@ async fn a_subscriber_that_panics_hurts_neither_the_watch_nor_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_namespaces_are_several_watches_and_stand_where_the_worst_stands() {
+async fn several_namespaces_use_several_watches_and_have_the_worst_state_of_them() {
     let (client, mut api) = fake_api();
     let cache = Cache::with_timing(&client, streaming());
     let reader = cache.reader::<Slim>(&Selection::all().in_namespaces(["n", "m"]));
@@ -490,9 +490,10 @@ async fn a_server_restored_from_a_backup_is_followed_again() {
     assert_eq!(version_of(&reader, "a").unwrap(), "40");
 }
 
-// ---- Writes ---------------------------------------------------------------------------------------------------------
+// ---- Writes
+// ---------------------------------------------------------------------------------------------------------
 
-/// Answers the next request, which a task of its own makes.
+/// Answers the next request, which is sent by a task of its own.
 async fn answered<T: Send + 'static>(
     api: &mut FakeApi,
     call: impl Future<Output = T> + Send + 'static,
@@ -504,7 +505,7 @@ async fn answered<T: Send + 'static>(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_write_answered_is_in_the_cache_before_it_returns_and_is_told_once() {
+async fn a_write_response_is_in_the_cache_before_the_call_returns_and_is_reported_once() {
     let (client, mut api, _cache, reader) = started();
     let mut stream = api.stream_list(10, &[config_map("a", 1, 8)]).await;
     reader.synced().await;
@@ -530,7 +531,7 @@ async fn what_a_write_answered_is_in_the_cache_before_it_returns_and_is_told_onc
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_write_deleted_is_out_of_the_cache_before_it_returns() {
+async fn a_deleted_object_is_removed_from_the_cache_before_the_call_returns() {
     let (client, mut api, _cache, reader) = started();
     let mut stream = api.stream_list(10, &[config_map("a", 1, 8)]).await;
     reader.synced().await;
@@ -581,7 +582,7 @@ async fn a_write_enters_and_leaves_selections_by_its_labels() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dry_run_leaves_the_cache_alone() {
+async fn a_dry_run_does_not_change_the_cache() {
     let (client, mut api, _cache, reader) = started();
     let _stream = api.stream_list(10, &[]).await;
     reader.synced().await;

@@ -1,4 +1,4 @@
-//! The cache on the real control plane, with a proxy that makes faults.
+//! Tests of the cache on the real control plane, with a fault proxy.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use crate::live;
@@ -81,7 +81,7 @@ async fn d10_a_kind_without_its_crd_blocks_only_its_readers_until_it_is_installe
     let env = or_not_run!(TestEnv::shared().await);
     let live = Live::new(&env, "missing-crd").await?;
     let mut resource = Gadget::resource();
-    // The control plane outlives this test: a group of its own.
+    // The control plane is shared with other tests, so the group is unique.
     resource.group = format!("{}.windlass.dev", live.namespace.name()).into();
     let cache = Cache::with_timing(&live.client, quick());
     let gadgets = cache.reader_of::<Gadget>(&resource, &live.here());
@@ -127,7 +127,7 @@ async fn missing_rights_block_until_they_are_granted_and_again_when_they_are_rev
     let SyncState::Blocked(problem) = blocked else { panic!("{blocked:?}") };
     let Cause::Forbidden(missing) = &problem.cause else { panic!("{problem:?}") };
 
-    // Exactly what the problem says is missing, and nothing else.
+    // Grants exactly the rule that the problem names.
     assert_eq!(missing.namespace.as_deref(), Some(live.namespace.name()));
     let metadata = json!({"name": "limited", "namespace": live.namespace.name()});
     let role: Role = serde_json::from_value(json!({
@@ -143,7 +143,7 @@ async fn missing_rights_block_until_they_are_granted_and_again_when_they_are_rev
     live.namespace.api::<RoleBinding>().create(&PostParams::default(), &binding).await?;
     configs.synced().await;
 
-    // A watch that is open stays so; the next one is refused.
+    // An open watch stays open; the next one is refused.
     live.namespace.api::<RoleBinding>().delete("limited", &DeleteParams::default()).await?;
     eventually("the next watch to be refused", || async {
         live.proxy.cut_watches(&live.watches());
@@ -165,7 +165,7 @@ async fn a_cut_connection_is_resumed_without_a_list_and_without_a_gap() -> Resul
         live.put(name, "1").await?;
     }
     let (cache, configs) = synced(&live, quick()).await;
-    // The new watch is held back until everything has happened.
+    // The new watch is held until everything has happened.
     let held = live.proxy.add(Fault::on(live.watches()).first().then(windlass_testenv::proxy::Action::Hold));
     assert_eq!(live.proxy.cut_watches(&live.watches()), 1);
     held.wait_for_hits(1).await?;
@@ -179,13 +179,13 @@ async fn a_cut_connection_is_resumed_without_a_list_and_without_a_gap() -> Resul
     Ok(())
 }
 
-/// Kubernetes puts a config map of its own into each namespace.
+/// The number of ConfigMaps that Kubernetes itself puts into a namespace.
 fn kube_root_ca(configs: &Configs) -> usize {
     configs.list().iter().filter(|config| config.meta().name() == "kube-root-ca.crt").count()
 }
 
 #[tokio::test]
-async fn a_half_open_connection_is_noticed_and_nothing_is_missed() -> Result<()> {
+async fn a_half_open_connection_is_detected_and_nothing_is_missed() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let live = Live::new(&env, "half-open").await?;
     let (_cache, configs) = synced(&live, WatchTiming { idle: Duration::from_secs(1), ..quick() }).await;
@@ -196,15 +196,15 @@ async fn a_half_open_connection_is_noticed_and_nothing_is_missed() -> Result<()>
 }
 
 #[tokio::test]
-async fn deletes_during_a_disconnect_are_told_after_the_position_expired() -> Result<()> {
+async fn deletes_during_a_disconnect_are_reported_after_the_resource_version_expired() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let live = Live::new(&env, "deletes").await?;
     for name in ["a", "b", "c"] {
         live.put(name, "1").await?;
     }
     let (cache, configs) = synced(&live, quick()).await;
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let log = Arc::clone(&told);
+    let changes = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&changes);
     let _subscription = configs.subscribe(move |change| {
         if change.new.is_none() {
             let name = change.old.as_ref().unwrap().meta().name().to_owned();
@@ -218,15 +218,15 @@ async fn deletes_during_a_disconnect_are_told_after_the_position_expired() -> Re
     live.remove("a").await?;
     live.remove("c").await?;
     held.discard();
-    until(&configs, "the deletes", |_| told.lock().unwrap().len() == 2).await?;
-    let told = told.lock().unwrap().clone();
-    assert_eq!(told, [("a".to_owned(), Origin::Relist), ("c".to_owned(), Origin::Relist)]);
+    until(&configs, "the deletes", |_| changes.lock().unwrap().len() == 2).await?;
+    let changes = changes.lock().unwrap().clone();
+    assert_eq!(changes, [("a".to_owned(), Origin::Relist), ("c".to_owned(), Origin::Relist)]);
     assert_eq!(cache.watches()[0].lists, 2);
     Ok(())
 }
 
 #[tokio::test]
-async fn metadata_of_secrets_is_followed_without_their_content() -> Result<()> {
+async fn metadata_of_secrets_is_watched_without_their_content() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let live = Live::new(&env, "secrets").await?;
     let secret = |value: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"password": value}});
@@ -245,7 +245,7 @@ async fn metadata_of_secrets_is_followed_without_their_content() -> Result<()> {
 }
 
 #[tokio::test]
-async fn five_thousand_objects_are_listed_by_stream_in_one_piece_and_by_pages_alike() -> Result<()> {
+async fn five_thousand_objects_are_listed_alike_by_stream_unpaged_and_by_pages() -> Result<()> {
     const OBJECTS: usize = 5_000;
     let env = or_not_run!(TestEnv::shared().await);
     let live = Live::new(&env, "many").await?;
@@ -279,7 +279,7 @@ async fn five_thousand_objects_are_listed_by_stream_in_one_piece_and_by_pages_al
     follows(&live, &paged, "object-00000").await
 }
 
-/// A change after the list is seen, and all else is as on the server.
+/// Waits until a change after the list is in the cache, and the cache equals the server.
 async fn follows(live: &Live, configs: &Configs, name: &str) -> Result<()> {
     live.put(name, "2").await?;
     until(configs, "a change after the list", |reader| {
@@ -290,7 +290,8 @@ async fn follows(live: &Live, configs: &Configs, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Creates, updates and deletes through the client while the watch lags behind, and reads in the next line.
+/// Creates, updates and deletes through the client while the watch lags, and reads the cache right after each
+/// write.
 async fn write_and_read(
     live: &Live,
     configs: &Configs,
@@ -322,7 +323,7 @@ async fn write_and_read(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_writes_are_read_back_in_the_next_line_however_late_the_watch() -> Result<()> {
+async fn ten_thousand_writes_are_read_back_at_once_however_late_the_watch() -> Result<()> {
     const TASKS: usize = 8;
     const ROUNDS: usize = 417;
     let env = or_not_run!(TestEnv::shared().await);
@@ -331,7 +332,7 @@ async fn ten_thousand_writes_are_read_back_in_the_next_line_however_late_the_wat
     let writes = watch::Sender::new(0);
     let tasks = (0..TASKS).map(|task| write_and_read(&live, &configs, task, ROUNDS, &writes));
     let writing = futures::future::try_join_all(tasks);
-    // The watch stands still most of the time, now and then hurries to catch up, and breaks.
+    // The watch is stopped most of the time, sometimes catches up, and breaks.
     let lagging = async {
         let mut seen = writes.subscribe();
         let mut after = 0;

@@ -1,4 +1,4 @@
-//! The client's calls against a server that says what each test tells it to, on a paused clock.
+//! Tests of the client's calls against a scripted server, on a paused clock.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use crate::fake_api;
@@ -47,20 +47,20 @@ async fn error_of<T: std::fmt::Debug>(call: JoinHandle<Result<T, ClientError>>) 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_without_an_answer_ends_at_its_deadline() {
+async fn a_call_without_a_response_ends_at_its_deadline() {
     let (client, mut api) = fake_api();
     let before = Instant::now();
     let call = get(&client);
     let _unanswered = api.next().await;
     let error = error_of(call).await;
     assert_eq!(*error.failure(), Failure::Timeout);
-    assert_eq!(error.to_string(), "cannot get ConfigMap n/a: no answer in time: within 30 s");
+    assert_eq!(error.to_string(), "cannot get ConfigMap n/a: no response in time: within 30 s");
     assert_eq!(before.elapsed().as_secs(), 30);
     assert_eq!(client.stats().timeouts(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_never_ends_meets_the_deadline_too() {
+async fn a_response_body_that_never_ends_ends_at_the_deadline_too() {
     let (client, mut api) = fake_api();
     let call = get(&client);
     let _open = api.next().await.stream();
@@ -68,7 +68,7 @@ async fn a_body_that_never_ends_meets_the_deadline_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn being_asked_to_wait_is_honoured_for_any_call_and_counted() {
+async fn a_retry_after_header_is_honoured_for_any_call_and_counted() {
     let (client, mut api) = fake_api();
     let call = create(&client);
     let before = Instant::now();
@@ -81,7 +81,7 @@ async fn being_asked_to_wait_is_honoured_for_any_call_and_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn being_asked_to_wait_long_is_the_callers_decision() {
+async fn a_long_retry_after_header_is_left_to_the_caller() {
     let (client, mut api) = fake_api();
     let call = apply(&client);
     api.next().await.answer_with(429, &[("retry-after", "60")], &json!({"code": 429}));
@@ -90,7 +90,7 @@ async fn being_asked_to_wait_long_is_the_callers_decision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn attempts_are_bounded() {
+async fn the_attempts_of_a_call_are_bounded() {
     let (client, mut api) = fake_api();
     let call = get(&client);
     for _ in 0..4 {
@@ -115,7 +115,7 @@ async fn a_create_is_not_repeated_when_it_may_have_been_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_apply_is_repeated_because_twice_is_the_same_as_once() {
+async fn an_apply_is_repeated_because_it_is_idempotent() {
     let (client, mut api) = fake_api();
     let call = apply(&client);
     api.next().await.cut();
@@ -126,7 +126,7 @@ async fn an_apply_is_repeated_because_twice_is_the_same_as_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_told_with_its_fields() {
+async fn a_rejected_object_is_reported_with_its_fields() {
     let (client, mut api) = fake_api();
     let call = apply(&client);
     let status = json!({"kind": "Status", "code": 422, "reason": "Invalid", "message": "ConfigMap \"a\" is invalid",
@@ -139,7 +139,7 @@ async fn a_refusal_is_told_with_its_fields() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_does_not_decode_is_not_quoted() {
+async fn a_response_that_does_not_decode_is_not_quoted() {
     let (client, mut api) = fake_api();
     let secrets = client.objects::<Secret>();
     let call = tokio::spawn(async move { secrets.get(&key()).await });
@@ -150,7 +150,7 @@ async fn an_answer_that_does_not_decode_is_not_quoted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_say_who_we_are() {
+async fn requests_carry_the_user_agent() {
     let (client, mut api) = fake_api();
     let _call = get(&client);
     assert!(api.next().await.user_agent.starts_with("windlass/"));
@@ -172,7 +172,7 @@ async fn a_list_follows_its_pages_and_selectors() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_there_is_an_error_or_nothing_as_one_asks() {
+async fn a_missing_object_is_an_error_for_get_and_none_for_find() {
     let (client, mut api) = fake_api();
     let configs = client.objects::<ConfigMap>();
     let call = tokio::spawn(async move { configs.find(&key()).await });
@@ -242,7 +242,7 @@ async fn a_status_is_applied_to_its_own_path() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn scaling_is_in_the_cache_before_it_returns_though_its_answer_is_no_object() {
+async fn a_scaled_object_is_in_the_cache_before_scale_returns() {
     let (client, mut api) = fake_api();
     let cache = Cache::with_timing(&client, streaming());
     let deployments = cache.reader::<MetadataOnly<Deployment>>(&Selection::all());
@@ -261,7 +261,7 @@ async fn scaling_is_in_the_cache_before_it_returns_though_its_answer_is_no_objec
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_eviction_that_a_budget_holds_back_is_not_repeated() {
+async fn an_eviction_denied_by_a_disruption_budget_is_not_repeated() {
     let (client, mut api) = fake_api();
     let caller = client.clone();
     let call = tokio::spawn(async move { caller.evict(&key(), &Evict::any()).await });
@@ -273,7 +273,7 @@ async fn an_eviction_that_a_budget_holds_back_is_not_repeated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_is_gone_after_its_eviction_is_out_of_the_cache() {
+async fn a_pod_deleted_by_its_eviction_is_removed_from_the_cache() {
     let (client, mut api) = fake_api();
     let cache = Cache::with_timing(&client, streaming());
     let pods = cache.reader::<MetadataOnly<Pod>>(&Selection::all());

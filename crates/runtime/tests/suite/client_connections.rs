@@ -1,4 +1,4 @@
-//! How many connections a client has: watches and calls share them, and lose none when they break.
+//! Tests of the connections of a client: watches and calls share them, and continue when they break.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use std::net::SocketAddr;
@@ -17,10 +17,10 @@ use windlass_runtime::client::{Apply, Client, ClientOptions};
 use windlass_runtime::key::ObjectKey;
 use windlass_testenv::{Rules, TestEnv, eventually, or_not_run};
 
-/// More than one connection carries, and than many a server would let it.
+/// A number of watches that exceeds the concurrent streams of one connection.
 const WATCHES: usize = 150;
 
-/// Passes bytes on to the server, and counts who comes. It does not look into them: TLS goes from end to end.
+/// Passes bytes on to the server, and counts the connections. It does not decrypt: TLS goes from end to end.
 struct Relay {
     address: SocketAddr,
     accepted: Arc<AtomicUsize>,
@@ -49,14 +49,14 @@ impl Relay {
         Ok(Self { address, accepted, cut })
     }
 
-    /// How many came since the last time that this was asked.
+    /// Returns the number of connections since the last call.
     fn accepted(&self) -> usize {
         self.accepted.swap(0, Ordering::SeqCst)
     }
 }
 
 #[tokio::test]
-async fn watches_and_calls_share_connections_and_come_back_together() -> Result<()> {
+async fn watches_and_calls_share_connections_and_reconnect_together() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("connections").await?;
     let user = namespace.client_for("crowd", &Rules::everything()).await?;

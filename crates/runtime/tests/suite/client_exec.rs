@@ -1,4 +1,4 @@
-//! Commands in Pods: KWOK runs them, on a control plane that is asked to.
+//! Tests of commands in Pods, which KWOK runs on a control plane configured for it.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use anyhow::Result;
@@ -10,7 +10,7 @@ use windlass_runtime::key::ObjectKey;
 use windlass_testenv::{Options, Rules, TestEnv, eventually, or_not_run};
 
 #[tokio::test]
-async fn a_command_gets_its_input_and_gives_its_output() -> Result<()> {
+async fn a_command_receives_its_input_and_returns_its_output() -> Result<()> {
     let env = or_not_run!(TestEnv::private(Options { exec: true, ..Options::private() }).await);
     let namespace = env.namespace("exec").await?;
     let pods = namespace.api::<Pod>();
@@ -29,7 +29,7 @@ async fn a_command_gets_its_input_and_gives_its_output() -> Result<()> {
     for config in [user.config(), user.config_through(&proxy.url())?] {
         let client = Client::new(config, ClientOptions::default())?;
         let speaks = Exec::new(["sh", "-c", "echo word; echo complaint >&2"]).container("c");
-        // KWOK says that a pod runs before it listens for commands.
+        // KWOK reports a pod as running before it listens for commands.
         let output = eventually("a command to run", || async {
             client.exec(&key, &speaks).await.map_err(|error| error.to_string())
         })
@@ -37,10 +37,11 @@ async fn a_command_gets_its_input_and_gives_its_output() -> Result<()> {
         assert_eq!(String::from_utf8_lossy(&output.stdout), "word\n");
         assert_eq!(String::from_utf8_lossy(&output.stderr), "complaint\n");
         assert_eq!(output.code, 0);
-        // Five bytes and no more: KWOK does not tell a command that its input has ended (kubectl hangs there too).
+        // Exactly five bytes: KWOK does not signal the end of the input to a command (kubectl hangs there
+        // too).
         let five = Exec::new(["head", "-c", "5"]).stdin("hello");
         assert_eq!(String::from_utf8_lossy(&client.exec(&key, &five).await?.stdout), "hello");
-        // A kubelet would tell the code; KWOK tells only that it failed, and that is not lost either.
+        // A kubelet would report the exit code; KWOK reports only the failure.
         let error = client.exec(&key, &Exec::new(["sh", "-c", "exit 7"])).await.unwrap_err();
         assert!(error.to_string().contains("exit status 7"), "{error}");
         let missing = ObjectKey::namespaced(namespace.name(), "nobody");

@@ -1,4 +1,4 @@
-//! The client on the real control plane.
+//! Tests of the client on the real control plane.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use crate::live;
@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 use windlass_runtime::cache::{Cache, Full, MetadataOnly, Selection};
 use windlass_runtime::client::{Apply, Client, ClientOptions, Delete, Deletion, Evict, Failure, Patch};
 use windlass_runtime::meta::{Keep, Uid};
-use windlass_testenv::proxy::{Answer, Fault, Match, Verb};
+use windlass_testenv::proxy::{Answer, Fault, Match, RequestVerb};
 use windlass_testenv::{Story, TestEnv, eventually, or_not_run};
 
 #[tokio::test]
-async fn an_apply_that_only_creates_is_told_from_one_that_only_updates() -> Result<()> {
+async fn applies_that_only_create_and_only_update_are_distinguished() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let live = Live::new(&env, "apply").await?;
     let objects = live.client.objects::<ConfigMap>();
@@ -43,11 +43,13 @@ async fn an_apply_that_only_creates_is_told_from_one_that_only_updates() -> Resu
 }
 
 #[tokio::test]
-async fn a_throttled_write_comes_back_when_it_is_told_to_and_is_sent_once() -> Result<()> {
+async fn a_throttled_write_is_retried_after_the_requested_delay_and_executed_once() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let live = Live::new(&env, "throttled").await?;
     let throttled = live.proxy.add(
-        Fault::on(Match::verb(Verb::Create)).times(2).then(Answer::too_many_requests(Duration::from_secs(1))),
+        Fault::on(Match::verb(RequestVerb::Create))
+            .times(2)
+            .then(Answer::too_many_requests(Duration::from_secs(1))),
     );
     let mark = env.requests()?.mark()?;
     live.client.objects::<ConfigMap>().create(&live.key("a"), &config_map("a", "1")).await?;
@@ -63,7 +65,7 @@ async fn a_throttled_write_comes_back_when_it_is_told_to_and_is_sent_once() -> R
 }
 
 #[tokio::test]
-async fn a_field_that_another_manager_holds_is_named() -> Result<()> {
+async fn a_field_that_another_manager_owns_is_named() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let live = Live::new(&env, "conflict").await?;
     let objects = live.client.objects::<ConfigMap>();
@@ -78,7 +80,7 @@ async fn a_field_that_another_manager_holds_is_named() -> Result<()> {
 }
 
 #[tokio::test]
-async fn errors_have_their_class() -> Result<()> {
+async fn live_errors_have_their_class() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let live = Live::new(&env, "errors").await?;
     let objects = live.client.objects::<ConfigMap>();
@@ -101,14 +103,14 @@ async fn errors_have_their_class() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_finalizer_holds_a_delete_and_its_removal_ends_the_object_in_the_cache_too() -> Result<()> {
+async fn a_finalizer_delays_a_delete_and_its_removal_removes_the_object_from_the_cache() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let live = Live::new(&env, "finalizer").await?;
     let cache = Cache::with_timing(&live.client, quick());
     let configs = cache.reader::<MetadataOnly<ConfigMap>>(&live.here());
     cache.start();
     configs.synced().await;
-    // From here on only writes can bring anything.
+    // From here on only writes can change the cache.
     let _frozen = live.proxy.freeze_watches(&live.watches());
     let objects = live.client.objects::<ConfigMap>();
     let key = live.key("a");
@@ -155,7 +157,7 @@ fn pod(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn an_eviction_is_held_back_by_a_budget_and_else_seen_in_the_cache_at_once() -> Result<()> {
+async fn an_eviction_obeys_disruption_budgets_and_updates_the_cache_at_once() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let live = Live::new(&env, "evict").await?;
     let cache = Cache::with_timing(&live.client, quick());
@@ -187,7 +189,7 @@ async fn an_eviction_is_held_back_by_a_budget_and_else_seen_in_the_cache_at_once
 }
 
 #[tokio::test]
-async fn scaling_is_in_the_cache_in_the_next_line() -> Result<()> {
+async fn a_scaled_object_is_in_the_cache_at_once() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let live = Live::new(&env, "scale").await?;
     let cache = Cache::with_timing(&live.client, quick());

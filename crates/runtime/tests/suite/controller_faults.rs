@@ -1,4 +1,4 @@
-//! Whatever the network does: in the end, the last version of every object has been reconciled.
+//! Tests that the last version of every object is reconciled whatever faults the network has.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
 use crate::operator;
@@ -14,12 +14,12 @@ use operator::{Mirror, Operator, Runs, cache, client, labelled, original, value}
 use parking_lot::Mutex;
 use serde_json::json;
 use windlass_runtime::cache::{Full, Reader, Shape as _};
-use windlass_runtime::controller::{Controller, Error, Outcome};
+use windlass_runtime::controller::{Controller, Error, Requeue};
 use windlass_runtime::key::ObjectKey;
-use windlass_testenv::proxy::{Action, Answer, Fault, FaultProxy, Match, Verb, WatchFault};
+use windlass_testenv::proxy::{Action, Answer, Fault, FaultProxy, Match, RequestVerb, WatchFault};
 use windlass_testenv::{Rules, TestEnv, eventually, or_not_run};
 
-/// Numbers that look random, the same for the same seed.
+/// A pseudo-random generator with a fixed seed.
 struct Dice(u64);
 
 impl Dice {
@@ -32,10 +32,10 @@ impl Dice {
 const OBJECTS: u64 = 100;
 const STEPS: u64 = 600;
 
-/// What a reconcile of each name saw last: a version, or nothing.
+/// The result of the last reconcile of each name: a version, or nothing.
 type Sightings = Arc<Mutex<HashMap<String, Option<String>>>>;
 
-/// Notes what it sees, and fails now and then for good measure.
+/// Returns a controller that records what it sees, and fails from time to time.
 fn observer(configs: &Reader<Full<ConfigMap>>, sightings: &Sightings) -> Result<Controller> {
     let (configs, sightings) = (configs.clone(), Arc::clone(sightings));
     let attempts = Runs::default();
@@ -51,12 +51,12 @@ fn observer(configs: &Reader<Full<ConfigMap>>, sightings: &Sightings) -> Result<
             }
             let version = object.map(|object| object.meta().resource_version.to_string());
             sightings.lock().insert(key.name().to_owned(), version);
-            Ok(Outcome::Done)
+            Ok(Requeue::OnChange)
         }
     })?)
 }
 
-/// Creates, changes or deletes an object. Whether it was there to be changed does not matter.
+/// Creates, changes or deletes an object. A missing object is not an error.
 async fn change(api: &Api<ConfigMap>, name: &str, value: &str, how: u64) {
     match how {
         0 => drop(api.delete(name, &DeleteParams::default()).await),
@@ -72,10 +72,10 @@ fn all_watches() -> Match {
     Match::watches().resource("configmaps")
 }
 
-/// Lets something bad happen, now or to the next who comes along.
+/// Injects a fault, now or for the next request.
 fn hurt(proxy: &FaultProxy, how: u64) {
     let watch = || Fault::on(all_watches()).first();
-    let write = || Fault::on(Match::verb(Verb::Apply).resource("configmaps")).first();
+    let write = || Fault::on(Match::verb(RequestVerb::Apply).resource("configmaps")).first();
     let fault = match how {
         0 => watch().then(WatchFault::Cut.after_events(1)),
         1 => watch().then(WatchFault::Tear.after_events(2)),
@@ -102,7 +102,7 @@ async fn the_last_version_of_every_object_is_reconciled_whatever_the_network_doe
     let cached = cache(&client);
     let sightings = Sightings::default();
     let configs = cached.reader::<Full<ConfigMap>>(&labelled(namespace.name(), "mirror=original")?);
-    // One that notes, and one that writes through the same bad network.
+    // One controller records, and one writes through the same proxy.
     let mirror = Mirror::new(&client, &cached, namespace.name())?.controller(&Runs::default())?;
     let running = Operator::start(&cached, [observer(&configs, &sightings)?, mirror])?;
 
@@ -118,7 +118,7 @@ async fn the_last_version_of_every_object_is_reconciled_whatever_the_network_doe
     assert!(hurt > 20, "only {hurt} requests were hurt: this was no test");
     proxy.clear();
 
-    // The last changes are made while nobody can see them, and what was missed can only be listed again.
+    // The last changes are made while all watches are cut, so that they can only be found by a list.
     let frozen = proxy.freeze_watches(&all_watches());
     for n in 0..OBJECTS {
         change(&api, &format!("o{n}"), "last", n % 10).await;
@@ -133,7 +133,7 @@ async fn the_last_version_of_every_object_is_reconciled_whatever_the_network_doe
     running.stop().await
 }
 
-/// Fails with the objects of which a reconcile has not seen the last version, or does not know that they are gone.
+/// Fails with the objects whose last version, or deletion, no reconcile has seen.
 async fn missed(api: &Api<ConfigMap>, sightings: &Sightings) -> Result<(), String> {
     let originals = ListParams::default().labels("mirror=original");
     let live = api.list(&originals).await.map_err(|error| error.to_string())?;
@@ -146,7 +146,7 @@ async fn missed(api: &Api<ConfigMap>, sightings: &Sightings) -> Result<(), Strin
     if missed.is_empty() { Ok(()) } else { Err(format!("{missed:?}")) }
 }
 
-/// Fails with an original whose copy is not like it.
+/// Fails with an original whose copy differs.
 async fn astray(api: &Api<ConfigMap>) -> Result<(), String> {
     let all = api.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
     let all: HashMap<_, _> = all.iter().map(|object| (object.name_any(), object)).collect();

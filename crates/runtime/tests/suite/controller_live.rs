@@ -1,4 +1,4 @@
-//! Controllers on a real control plane.
+//! Tests of controllers on a real control plane.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::float_cmp)] // a test fails by panicking
 
 use crate::operator;
@@ -16,12 +16,12 @@ use operator::{Mirror, Operator, Runs, cache, client, labelled, object_is, origi
 use serde_json::json;
 use windlass_runtime::cache::{Full, MetadataOnly, OfKind, Selection, Shape};
 use windlass_runtime::client::{Delete, Failure, Patch as Changes};
-use windlass_runtime::controller::{Controller, Outcome, Watch};
+use windlass_runtime::controller::{Controller, Requeue, Watch};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::meta::Meta;
 use windlass_runtime::object::finalizers;
 use windlass_runtime::resource::ResourceType;
-use windlass_testenv::proxy::{Answer, Fault, Match, Verb};
+use windlass_testenv::proxy::{Answer, Fault, Match, RequestVerb};
 use windlass_testenv::{Rules, TestEnv, eventually, or_not_run};
 
 fn patch(value: &str) -> Patch<serde_json::Value> {
@@ -29,7 +29,7 @@ fn patch(value: &str) -> Patch<serde_json::Value> {
 }
 
 #[tokio::test]
-async fn a_first_controller_creates_follows_and_repairs_what_it_owns_and_then_is_quiet() -> Result<()> {
+async fn a_controller_creates_updates_and_repairs_owned_objects_and_then_sends_no_requests() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("mirror").await?;
     let user = namespace.client_for("mirror", &Rules::everything()).await?;
@@ -78,7 +78,7 @@ async fn a_first_controller_creates_follows_and_repairs_what_it_owns_and_then_is
 }
 
 #[tokio::test]
-async fn a_mapped_kind_wakes_those_that_it_concerns() -> Result<()> {
+async fn a_change_of_a_mapped_kind_reconciles_the_mapped_keys() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("mapped").await?;
     let client = client(namespace.client_for("mapped", &Rules::everything()).await?.config())?;
@@ -99,7 +99,7 @@ async fn a_mapped_kind_wakes_those_that_it_concerns() -> Result<()> {
     let controller =
         Controller::for_(&configs).watches(&secrets, users_of).build(move |key: ObjectKey| {
             count.count(&key);
-            async { Ok(Outcome::Done) }
+            async { Ok(Requeue::OnChange) }
         })?;
     let running = Operator::start(&watched, [controller])?;
     running.ready().await?;
@@ -129,11 +129,11 @@ async fn two_controllers_share_one_watch_and_it_ends_with_the_last() -> Result<(
     let (one, two) = (Runs::default(), Runs::default());
     let controller = |name: &str, runs: &Runs| {
         let runs = runs.clone();
-        // Each declares its own reader, as two authors would.
+        // Each controller declares its own reader, as two authors would.
         Controller::for_(watched.reader::<Full<ConfigMap>>(&selection)).name(name).build(
             move |key: ObjectKey| {
                 runs.count(&key);
-                async { Ok(Outcome::Done) }
+                async { Ok(Requeue::OnChange) }
             },
         )
     };
@@ -159,7 +159,7 @@ async fn two_controllers_share_one_watch_and_it_ends_with_the_last() -> Result<(
 }
 
 #[tokio::test]
-async fn a_panicking_and_a_hanging_key_hold_up_no_other() -> Result<()> {
+async fn a_panicking_and_a_hanging_key_delay_no_other() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("panics").await?;
     let client = client(namespace.client_for("panics", &Rules::everything()).await?.config())?;
@@ -174,7 +174,7 @@ async fn a_panicking_and_a_hanging_key_hold_up_no_other() -> Result<()> {
                 match key.name() {
                     "panics" if attempt <= 3 => panic!("on purpose"),
                     "hangs" if attempt == 1 => std::future::pending().await,
-                    _ => Ok(Outcome::Done),
+                    _ => Ok(Requeue::OnChange),
                 }
             }
         },
@@ -195,7 +195,7 @@ async fn a_panicking_and_a_hanging_key_hold_up_no_other() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_storm_of_conflicts_passes_quietly() -> Result<()> {
+async fn a_storm_of_conflicts_causes_no_errors() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("conflicts").await?;
     let user = namespace.client_for("conflicts", &Rules::everything()).await?;
@@ -204,8 +204,9 @@ async fn a_storm_of_conflicts_passes_quietly() -> Result<()> {
     let watched = cache(&client);
     let runs = Runs::default();
     let mirror = Mirror::new(&client, &watched, namespace.name())?.controller(&runs)?;
-    let storm = proxy
-        .add(Fault::on(Match::verb(Verb::Apply).resource("configmaps")).times(7).then(Answer::conflict()));
+    let storm = proxy.add(
+        Fault::on(Match::verb(RequestVerb::Apply).resource("configmaps")).times(7).then(Answer::conflict()),
+    );
     let running = Operator::start(&watched, [mirror])?;
     running.ready().await?;
     let configs = namespace.api::<ConfigMap>();
@@ -221,7 +222,7 @@ async fn a_storm_of_conflicts_passes_quietly() -> Result<()> {
     running.stop().await
 }
 
-/// A kind that no other test and no other run has.
+/// A kind that is unique to this test run.
 #[derive(serde::Deserialize)]
 struct Widget {
     metadata: Meta,
@@ -265,7 +266,7 @@ fn widgets() -> CustomResourceDefinition {
 }
 
 #[tokio::test]
-async fn d10_a_missing_kind_is_waited_for_by_who_needs_it_and_hooked_up_when_it_is_installed() -> Result<()> {
+async fn d10_a_controller_waits_for_a_missing_kind_and_starts_when_it_is_installed() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("missing").await?;
     let client = client(namespace.client_for("missing", &Rules::everything()).await?.config())?;
@@ -278,7 +279,7 @@ async fn d10_a_missing_kind_is_waited_for_by_who_needs_it_and_hooked_up_when_it_
         let runs = runs.clone();
         builder.build(move |key: ObjectKey| {
             runs.count(&key);
-            async { Ok(Outcome::Done) }
+            async { Ok(Requeue::OnChange) }
         })
     };
     let itself = |widget: &Widget| [widget.meta().key.clone()];
@@ -297,8 +298,8 @@ async fn d10_a_missing_kind_is_waited_for_by_who_needs_it_and_hooked_up_when_it_
     goes_without.at_least(&key("a"), 1).await?;
     let advice = format!("install the CRD widgets.{}", widgets_group());
     eventually("readiness says what is missing", || async {
-        let said = running.report();
-        if said.contains(&advice) && !running.is_ready() { Ok(()) } else { Err(said) }
+        let report = running.report();
+        if report.contains(&advice) && !running.is_ready() { Ok(()) } else { Err(report) }
     })
     .await?;
     assert_eq!(needs.of(&key("a")), 0);
@@ -316,7 +317,7 @@ async fn d10_a_missing_kind_is_waited_for_by_who_needs_it_and_hooked_up_when_it_
 }
 
 #[tokio::test]
-async fn finalizers_are_added_and_removed_by_patches_that_undo_nobody_elses_change() -> Result<()> {
+async fn finalizer_patches_do_not_undo_concurrent_changes() -> Result<()> {
     const OURS: &str = "windlass.test/ours";
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("finalizers").await?;

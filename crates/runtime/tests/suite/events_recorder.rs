@@ -1,4 +1,5 @@
-//! Events on a real API server: they aggregate, never hold up who records them, and are not lost by a stop.
+//! Tests of events on a real API server: they aggregate, never block the code that records them, and are not
+//! lost by a stop.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use std::time::Duration;
@@ -11,11 +12,11 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 use windlass_runtime::client::{Client, ClientOptions};
 use windlass_runtime::events::{self, EventType, Rate, Recorder, RecorderOptions, Regarding};
-use windlass_runtime::manager::{BoxError, Manager, Part, Stage, Stop, Stopper};
+use windlass_runtime::manager::{BoxError, Manager, Runnable, Stage, Stop, Stopper};
 use windlass_testenv::proxy::{Action, Fault, Match};
 use windlass_testenv::{Rules, TestEnv, TestNamespace, TestUser, eventually, or_not_run, rule};
 
-/// Exactly what a recorder needs.
+/// Returns a user with exactly the rules that a recorder needs.
 async fn user(namespace: &TestNamespace) -> Result<TestUser> {
     let rules = Rules::default().in_namespace(rule("events.k8s.io", &["events"], &["create", "patch"]));
     Ok(namespace.client_for("recorder", &rules).await?)
@@ -31,7 +32,7 @@ fn options() -> RecorderOptions {
     RecorderOptions::new("windlass.dev/shop").instance("shop-0").pause(Duration::from_millis(50))
 }
 
-/// A publisher at work.
+/// A running publisher.
 struct Running {
     stopper: Stopper,
     task: JoinHandle<()>,
@@ -56,7 +57,7 @@ async fn written(namespace: &TestNamespace) -> Result<Vec<Event>> {
     Ok(namespace.api::<Event>().list(&ListParams::default()).await?.items)
 }
 
-/// Waits until there is one Event object, and its series says this count.
+/// Waits until there is one Event object whose series has this count.
 async fn counted(namespace: &TestNamespace, count: i32) -> Result<Event> {
     let found = eventually(format!("a series of {count}"), || async {
         let events = written(namespace).await.map_err(|error| error.to_string())?;
@@ -102,7 +103,7 @@ async fn equal_events_are_one_object_with_a_count() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_event_object_that_is_gone_is_made_anew_with_its_count() -> Result<()> {
+async fn a_deleted_event_object_is_recreated_with_its_count() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("events-gone").await?;
     let (map, user) = (map(&namespace).await?, user(&namespace).await?);
@@ -118,7 +119,7 @@ async fn an_event_object_that_is_gone_is_made_anew_with_its_count() -> Result<()
 }
 
 #[tokio::test]
-async fn recording_goes_on_while_the_api_server_does_not_answer_and_overflow_is_counted() -> Result<()> {
+async fn events_are_recorded_while_the_api_server_does_not_answer_and_overflow_is_counted() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("events-held").await?;
     let (map, user) = (map(&namespace).await?, user(&namespace).await?);
@@ -128,13 +129,13 @@ async fn recording_goes_on_while_the_api_server_does_not_answer_and_overflow_is_
     let (recorder, running) = start(config, options().capacity(10))?;
     recorder.event(&map, EventType::Normal, "First", "Test", "held up in the network");
     held.wait_for_hits(1).await?;
-    // In one go: nobody else runs in between, so that only what the channel holds is taken.
+    // Without an await in between, so that the channel takes only as much as it holds.
     for _ in 0..1000 {
         recorder.event(&map, EventType::Normal, "Second", "Test", "not held up");
     }
     assert_eq!(recorder.stats().recorded, 1001);
     assert_eq!(recorder.stats().overflown, 990);
-    // And the publisher goes on counting while its write hangs.
+    // The publisher continues to count while its write hangs.
     eventually("room for more", || async {
         let before = recorder.stats().overflown;
         recorder.event(&map, EventType::Normal, "Second", "Test", "not held up");
@@ -156,7 +157,7 @@ async fn recording_goes_on_while_the_api_server_does_not_answer_and_overflow_is_
 }
 
 #[tokio::test]
-async fn an_answer_that_is_lost_makes_no_second_object() -> Result<()> {
+async fn a_lost_response_does_not_create_a_second_event_object() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("events-twice").await?;
     let (map, user) = (map(&namespace).await?, user(&namespace).await?);
@@ -175,20 +176,20 @@ async fn an_answer_that_is_lost_makes_no_second_object() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_stop_writes_what_is_left_after_everything_that_records_has_ended() -> Result<()> {
+async fn a_stop_writes_remaining_events_after_all_recorders_have_ended() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("events-flush").await?;
     let (map, user) = (map(&namespace).await?, user(&namespace).await?);
     let client = Client::new(user.config(), ClientOptions::default())?;
-    // A pause so long that only a flush can write a count in this test.
+    // A delay so long that only a flush can write a count in this test.
     let options = RecorderOptions::new("shop").pause(Duration::from_hours(1));
     let (recorder, publisher) = Recorder::new(&client, options)?;
     let mut manager = Manager::new();
     recorder.show_in(manager.metrics());
     let metrics = manager.metrics().clone();
-    manager.add(Stage::Everywhere, publisher.into_part())?;
+    manager.add(Stage::Everywhere, publisher.into_runnable())?;
     let (speaker, about) = (recorder.clone(), map.clone());
-    let part = Part::new("work", move |context| {
+    let runnable = Runnable::new("work", move |context| {
         let (recorder, map) = (speaker.clone(), about.clone());
         async move {
             context.ready();
@@ -201,7 +202,7 @@ async fn a_stop_writes_what_is_left_after_everything_that_records_has_ended() ->
             Ok::<_, BoxError>(())
         }
     });
-    manager.add(Stage::Controllers, part)?;
+    manager.add(Stage::Controllers, runnable)?;
     let (stopper, stop) = Stop::pair();
     let run = tokio::spawn(manager.run_until(stop));
     eventually("the first event", || async {
@@ -227,6 +228,7 @@ async fn a_stop_writes_what_is_left_after_everything_that_records_has_ended() ->
         "windlass_events_dropped_total{reason=\"overflow\"} 1\n",
         "windlass_events_dropped_total{reason=\"rate\"} 0\n",
         "windlass_events_dropped_total{reason=\"failed\"} 0\n",
+        "windlass_events_waiting 0\n",
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
@@ -234,7 +236,7 @@ async fn a_stop_writes_what_is_left_after_everything_that_records_has_ended() ->
 }
 
 #[tokio::test]
-async fn one_object_is_written_about_so_often_and_events_without_rights_are_dropped() -> Result<()> {
+async fn event_writes_per_object_are_limited_and_forbidden_events_are_dropped() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("events-rate").await?;
     let (map, user) = (map(&namespace).await?, user(&namespace).await?);
@@ -243,7 +245,7 @@ async fn one_object_is_written_about_so_often_and_events_without_rights_are_drop
     for n in 0..10 {
         recorder.event(&map, EventType::Normal, "Chatty", "Talk", format!("word {n}"));
     }
-    // An account of one namespace may not write events about a Node, which live in `default`.
+    // An account of one namespace may not write events about a Node, which are in `default`.
     let node: Node = serde_json::from_value(json!({"metadata": {"name": "some-node"}}))?;
     recorder.event(&Regarding::of(&node), EventType::Normal, "Foreign", "Talk", "of others");
     running.stop().await?;
@@ -254,7 +256,7 @@ async fn one_object_is_written_about_so_often_and_events_without_rights_are_drop
 }
 
 #[tokio::test]
-async fn events_about_cluster_scoped_and_related_objects_and_of_any_length_are_taken() -> Result<()> {
+async fn events_about_cluster_scoped_and_related_objects_and_of_any_length_are_accepted() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("events-odd").await?;
     let map = map(&namespace).await?;

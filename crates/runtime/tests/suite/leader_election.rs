@@ -1,4 +1,5 @@
-//! Leader election on a real API server: kills, thefts, a network that is gone, and a candidate written with client-go.
+//! Tests of leader election on a real API server: kills, stolen leases, network failures, and a candidate
+//! written with client-go.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)] // a test fails by panicking
 
 use std::collections::BTreeMap;
@@ -15,14 +16,14 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 use windlass_runtime::client::{Client, ClientOptions};
 use windlass_runtime::leader::{Election, ElectionOptions, LeaseLost, Standing, Times};
-use windlass_runtime::manager::{BoxError, Manager, Part, Stage, Stop, Stopper};
-use windlass_testenv::proxy::{Action, Fault, Match, Verb};
+use windlass_runtime::manager::{BoxError, Manager, Runnable, Stage, Stop, Stopper};
+use windlass_testenv::proxy::{Action, Fault, Match, RequestVerb};
 use windlass_testenv::{Rules, TestEnv, TestNamespace, TestUser, eventually, or_not_run, rule};
 
 const LEASE: &str = "the-lease";
 const TICK: Duration = Duration::from_millis(5);
 
-/// Short, for tests that wait for an expiry; not shorter than what a busy machine needs.
+/// Short times, for tests that wait for an expiry; long enough for a busy machine.
 fn short() -> Times {
     Times {
         lease_duration: Duration::from_secs(4),
@@ -31,7 +32,7 @@ fn short() -> Times {
     }
 }
 
-/// Who did work, and when: in nanoseconds since 1970.
+/// The times of work by candidate, in nanoseconds since 1970.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<BTreeMap<String, (u128, u128)>>>);
 
@@ -42,7 +43,7 @@ impl Log {
         *last = when;
     }
 
-    /// Works until told to stop, and writes it down.
+    /// Works until a stop is requested, and logs it.
     async fn work(self, who: String, stop: Stop) {
         let work = async {
             let mut ticks = tokio::time::interval(TICK);
@@ -57,7 +58,7 @@ impl Log {
         }
     }
 
-    /// Reads what another process writes down, until it ends.
+    /// Reads the log of another process until it ends.
     fn follow(&self, output: impl std::io::Read + Send + 'static) {
         let log = self.clone();
         std::thread::spawn(move || {
@@ -135,7 +136,7 @@ impl Candidate {
     }
 }
 
-/// Exactly what an election needs.
+/// The rules that an election needs.
 fn rules() -> Rules {
     let verbs = ["get", "create", "patch", "watch"];
     Rules::default().in_namespace(rule("coordination.k8s.io", &["leases"], &verbs))
@@ -157,10 +158,10 @@ async fn lease(namespace: &TestNamespace) -> Result<LeaseSpec> {
 
 const CHILD: &str = "WINDLASS_TEST_CANDIDATE";
 
-/// A test like others, and also the program that the next one starts and kills: with a namespace in the environment it is
-/// a candidate that works until it is killed.
+/// A test, and also the program that the next test starts and kills: with a namespace in the environment it
+/// is a candidate that works until it is killed.
 #[tokio::test]
-async fn a_candidate_alone_leads_and_its_lease_says_so() -> Result<()> {
+async fn a_single_candidate_leads_and_its_lease_names_it() -> Result<()> {
     if let Ok(namespace) = std::env::var(CHILD) {
         return lead_until_killed(&namespace).await;
     }
@@ -201,7 +202,7 @@ async fn lead_until_killed(namespace: &str) -> Result<()> {
             loop {
                 ticks.tick().await;
                 let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
-                // Not by `println!`, which the harness may capture.
+                // Not with `println!`, which the test harness may capture.
                 let _ = writeln!(std::io::stdout(), "child {now}");
             }
         })
@@ -209,7 +210,7 @@ async fn lead_until_killed(namespace: &str) -> Result<()> {
     Ok(())
 }
 
-/// Ends with its owner.
+/// Kills the process when dropped.
 struct Killed(Child);
 
 impl Drop for Killed {
@@ -228,7 +229,7 @@ async fn a_leader_that_is_killed_is_succeeded() -> Result<()> {
         Command::new(std::env::current_exe()?)
             .args([
                 "--exact",
-                "leader_election::a_candidate_alone_leads_and_its_lease_says_so",
+                "leader_election::a_single_candidate_leads_and_its_lease_names_it",
                 "--nocapture",
             ])
             .env(CHILD, namespace.name())
@@ -252,11 +253,11 @@ async fn a_leader_that_is_killed_is_succeeded() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_release_is_heard_and_not_waited_for() -> Result<()> {
+async fn a_standby_leads_at_once_after_a_release() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("leader-released").await?;
     let (log, user) = (Log::default(), user(&namespace).await?);
-    // So long that looking every retry period, or an expiry, would come too late for this test.
+    // So long that periodic reads, or an expiry, would come too late for this test.
     let times = Times {
         lease_duration: Duration::from_hours(1),
         renew_deadline: Duration::from_mins(50),
@@ -293,7 +294,7 @@ async fn a_stolen_lease_ends_the_work() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_lease_that_somebody_deletes_is_created_anew_by_its_holder() -> Result<()> {
+async fn a_deleted_lease_is_recreated_by_its_holder() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("leader-deleted").await?;
     let (log, user) = (Log::default(), user(&namespace).await?);
@@ -316,7 +317,8 @@ async fn a_lease_that_somebody_deletes_is_created_anew_by_its_holder() -> Result
     Ok(())
 }
 
-/// Without an answer, the leader stops before another leads; and what it sent before its end changes nothing later.
+/// Checks that a leader without responses stops before another leads, and that its late requests change
+/// nothing.
 async fn cut_off(action: Action) -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("leader-cut-off").await?;
@@ -356,13 +358,13 @@ async fn a_leader_whose_connections_break_stops_before_another_leads() -> Result
 }
 
 #[tokio::test]
-async fn a_leader_that_gets_no_answers_stops_before_another_leads_and_its_late_writes_change_nothing()
+async fn a_leader_without_responses_stops_before_another_leads_and_its_late_writes_change_nothing()
 -> Result<()> {
     cut_off(Action::Hold).await
 }
 
 #[tokio::test]
-async fn one_lost_answer_is_survived_and_shown_in_the_metrics() -> Result<()> {
+async fn one_lost_response_keeps_the_lease_and_is_counted_in_the_metrics() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("leader-slow-path").await?;
     let (log, user) = (Log::default(), user(&namespace).await?);
@@ -382,7 +384,7 @@ async fn one_lost_answer_is_survived_and_shown_in_the_metrics() -> Result<()> {
     candidate.leads().await?;
     assert_eq!(shown("leader_election_master_status"), 1);
     // The renewal is done, and the leader does not know: its next one would meet a conflict with itself.
-    let renewals = Match::verb(Verb::Patch).resource("leases");
+    let renewals = Match::verb(RequestVerb::Patch).resource("leases");
     let fault = proxy.add(Fault::on(renewals.clone()).first().then(Action::DropAfter));
     fault.wait_for_hits(1).await?;
     let mark = proxy.last_sequence();
@@ -395,12 +397,12 @@ async fn one_lost_answer_is_survived_and_shown_in_the_metrics() -> Result<()> {
     Ok(())
 }
 
-/// A manager whose controllers' stage writes down that it runs.
+/// Returns a manager whose controller stage logs that it runs.
 fn manager(log: &Log, who: &str, election: Election) -> Result<Manager> {
     let mut manager = Manager::new();
     manager.election(election)?;
     let (log, who) = (log.clone(), who.to_owned());
-    let part = Part::new("work", move |context| {
+    let runnable = Runnable::new("work", move |context| {
         let (log, who) = (log.clone(), who.clone());
         async move {
             context.ready();
@@ -408,12 +410,12 @@ fn manager(log: &Log, who: &str, election: Election) -> Result<Manager> {
             Ok::<_, BoxError>(())
         }
     });
-    manager.add(Stage::Controllers, part)?;
+    manager.add(Stage::Controllers, runnable)?;
     Ok(manager)
 }
 
 #[tokio::test]
-async fn managers_hand_over_in_order_and_a_lost_lease_ends_one_at_once() -> Result<()> {
+async fn managers_hand_over_in_order_and_a_lost_lease_ends_a_manager_at_once() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("leader-managers").await?;
     let (log, user) = (Log::default(), user(&namespace).await?);
@@ -443,7 +445,7 @@ async fn managers_hand_over_in_order_and_a_lost_lease_ends_one_at_once() -> Resu
     Ok(())
 }
 
-/// Builds the candidate that is written with client-go; `NotRun` where there is no Go.
+/// Builds the candidate that is written with client-go; `NotRun` if there is no Go.
 fn build_contender() -> Result<PathBuf, windlass_testenv::Error> {
     let missing = |has: String| windlass_testenv::Error::NotRun { needs: "Go".to_owned(), has };
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("contender");
@@ -451,7 +453,7 @@ fn build_contender() -> Result<PathBuf, windlass_testenv::Error> {
         .args(["build", "-trimpath", "-buildvcs=false", "-o"])
         .args([&program, Path::new(".")])
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/contender"))
-        // What the user has set for other projects must not change this build.
+        // Settings of the user for other projects must not change this build.
         .env("GOFLAGS", "-mod=readonly")
         .env("GOWORK", "off")
         .env("GOTOOLCHAIN", "local")
@@ -494,14 +496,14 @@ fn start_contender(
 }
 
 #[tokio::test]
-async fn ours_and_client_gos_contend_for_one_lease_and_never_both_lead() -> Result<()> {
+async fn our_candidate_and_client_gos_contend_for_one_lease_and_never_both_lead() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("leader-contend").await?;
     let (log, user) = (Log::default(), user(&namespace).await?);
     let program = or_not_run!(tokio::task::spawn_blocking(build_contender).await?);
     let election = || election(user.config(), &namespace, short());
 
-    // Both lead in turns, and hand over by releasing.
+    // Both lead in turns, and hand over by releasing the lease.
     let theirs = start_contender(&program, &env, &namespace, "go", &log)?;
     for term in 1..=4 {
         log.has("go", term).await?;
@@ -512,11 +514,11 @@ async fn ours_and_client_gos_contend_for_one_lease_and_never_both_lead() -> Resu
             ours.stopper.request();
             assert_eq!(ours.task.await?, Ok(Some(())));
         } else {
-            // Gone without a word: client-go waits until our lease has expired.
+            // Ours is dropped without a release: client-go waits until our lease has expired.
             ours.task.abort();
         }
     }
-    // And theirs is killed while it leads: we wait until its lease has expired.
+    // Theirs is killed while it leads: we wait until its lease has expired.
     let killed = log.count("go");
     log.has("go", killed + 1).await?;
     let mut ours = Candidate::start(&log, "ours-last", election()?);

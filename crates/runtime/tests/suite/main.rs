@@ -1,7 +1,7 @@
-//! The runtime on a real control plane, or on a server that answers as the test says.
+//! Tests of the runtime on a real control plane, or on a scripted server.
 //!
-//! One binary for all files, so that tests which mostly wait run beside each other: cargo runs one test binary after the other.
-//! `cargo test -p windlass-runtime --test suite <file>::` runs the tests of one file.
+//! One binary for all files, so that tests which mostly wait run concurrently: cargo runs one test binary
+//! after the other. `cargo test -p windlass-runtime --test suite <file>::` runs the tests of one file.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
 mod access_rules;
@@ -19,6 +19,7 @@ mod controller_live;
 mod controller_process;
 mod events_recorder;
 mod fake_api;
+mod frozen_connections;
 mod leader_election;
 mod live;
 mod operator;

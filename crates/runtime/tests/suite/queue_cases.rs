@@ -1,4 +1,5 @@
-//! The behaviours that users of a priority queue rely on, case by case (`pq…`), and where ours differs (`d…`).
+//! Tests of the behaviours that users of a priority queue rely on, case by case (`pq…`), and of our
+//! differences (`d…`).
 #![allow(clippy::expect_used)] // a test fails by panicking
 
 use std::collections::HashSet;
@@ -19,7 +20,7 @@ fn at(priority: i32) -> Add {
     Add::now().priority(Priority(priority))
 }
 
-/// The next key; fails if none ever comes. With a paused clock, waiting costs nothing.
+/// Returns the next key; fails if none ever comes. With a paused clock, waiting takes no time.
 async fn next(queue: &Queue<&'static str>) -> Item<&'static str> {
     let got = tokio::time::timeout(HOUR * 1000, queue.get()).await;
     got.expect("a key comes in time").expect("the queue is open")
@@ -134,7 +135,7 @@ async fn pq9_a_raised_priority_passes_the_lower_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pq10_now_beats_later() {
+async fn pq10_an_immediate_add_beats_a_delayed_one() {
     let queue = queue();
     queue.add("foo", Add::now());
     queue.add("foo", Add::after(HOUR));
@@ -142,7 +143,7 @@ async fn pq10_now_beats_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pq11_what_is_not_ready_is_not_counted() {
+async fn pq11_items_that_are_not_ready_are_not_counted() {
     let queue = queue();
     queue.add("foo", Add::after(HOUR));
     assert_eq!((queue.len(), queue.stats().depth.total()), (0, 0));
@@ -159,7 +160,7 @@ async fn pq12_a_get_after_shutdown_answers_none_twice() {
     assert_eq!(queue.len(), 0);
 }
 
-/// Producers and consumers on real threads. Returns how often each key ran.
+/// Runs producers and consumers on real threads. Returns the number of runs of each key.
 async fn storm(producers: usize, keys: usize, consumers: usize) -> Vec<usize> {
     let queue: Queue<usize> = Queue::new(Backoff::default());
     let running = Arc::new(parking_lot::Mutex::new(HashSet::new()));
@@ -191,7 +192,7 @@ async fn storm(producers: usize, keys: usize, consumers: usize) -> Vec<usize> {
     for producer in (0..producers).map(produce).collect::<Vec<_>>() {
         producer.await.expect("a producer ran to its end");
     }
-    // Every key has run, and nothing is ready or running: what is still delayed would only run a key once more.
+    // Every key has run, and nothing is ready or running: a delayed key would only run once more.
     while queue.len() + queue.in_flight() > 0 || runs.lock().contains(&0) {
         tokio::task::yield_now().await;
     }
@@ -412,7 +413,8 @@ async fn d7_keys_that_fail_together_do_not_wait_for_each_other_nor_does_a_health
             queue.get().await.expect("open").finish(Next::Retry { at_most: None });
         }
     }
-    // Four failures of each of ten thousand keys cost 5 + 10 + 20 ms; a shared bucket would have cost an hour.
+    // Four failures of each of ten thousand keys cost 5 + 10 + 20 ms; a shared bucket would have cost an
+    // hour.
     let began = Instant::now();
     queue.add(10_000, Add::now());
     let healthy = queue.get().await.expect("open");
@@ -452,7 +454,7 @@ async fn d8_a_delayed_add_to_a_running_or_delayed_key_is_not_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_run_asked_for_is_replaced_by_what_a_later_run_asks_for() {
+async fn the_requeue_of_a_run_is_replaced_by_that_of_a_later_run() {
     let queue = queue();
     queue.add("foo", Add::now());
     next(&queue).await.finish(Next::After(HOUR));
@@ -517,7 +519,7 @@ async fn a_limited_retry_waits_no_longer_than_its_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_item_that_is_dropped_goes_back_in_line_with_its_priority() {
+async fn a_dropped_item_is_queued_again_at_its_priority() {
     let queue = queue();
     queue.add("foo", at(3));
     drop(next(&queue).await);
@@ -526,7 +528,7 @@ async fn an_item_that_is_dropped_goes_back_in_line_with_its_priority() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_is_as_urgent_as_what_it_retries_also_when_a_resync_comes_first() {
+async fn a_retry_keeps_its_priority_when_a_resync_comes_first() {
     let queue = queue();
     queue.add("foo", at(0));
     next(&queue).await.finish(Next::Retry { at_most: None });
@@ -535,7 +537,7 @@ async fn a_retry_is_as_urgent_as_what_it_retries_also_when_a_resync_comes_first(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_get_takes_nothing_and_passes_its_wake_on() {
+async fn a_cancelled_get_takes_no_item_and_wakes_another_worker() {
     let queue = queue();
     let mut first = Box::pin(queue.get());
     assert!((&mut first).now_or_never().is_none());
@@ -552,12 +554,12 @@ fn worker(queue: Queue<&'static str>) -> tokio::task::JoinHandle<&'static str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_worker_leaves_no_alarm_that_only_it_knew() {
+async fn a_busy_worker_leaves_no_timer_without_a_waiting_worker() {
     let queue = queue();
     let hold = |queue: Queue<&'static str>| tokio::spawn(async move { next(&queue).await });
     let (one, two) = (hold(queue.clone()), hold(queue.clone()));
     tokio::task::yield_now().await;
-    // The first alarm wakes one of the two, who sets its clock; the second is not the earliest, and wakes nobody.
+    // The first timer wakes one of the two workers; the second timer is not the earliest, and wakes none.
     queue.add("near", Add::after(Duration::from_secs(1)));
     queue.add("far", Add::after(Duration::from_secs(2)));
     let (one, two) = (one.await.expect("it ran"), two.await.expect("it ran"));
@@ -567,7 +569,7 @@ async fn a_busy_worker_leaves_no_alarm_that_only_it_knew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn drain_waits_for_what_is_running() {
+async fn drain_waits_for_running_items() {
     let queue = queue();
     queue.add("foo", Add::now());
     let foo = next(&queue).await;
@@ -579,7 +581,7 @@ async fn drain_waits_for_what_is_running() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_runs_now_shows_as_unfinished_work() {
+async fn running_items_count_as_unfinished_work() {
     let queue = queue();
     queue.add("foo", Add::now());
     queue.add("bar", Add::now());

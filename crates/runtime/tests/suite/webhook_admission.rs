@@ -1,4 +1,4 @@
-//! Webhooks called by a real API server, and by a client that sends what no API server would.
+//! Tests of webhooks called by a real API server, and by a client that sends malformed requests.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use crate::webhook_kit;
@@ -70,7 +70,7 @@ fn webhooks() -> Webhooks {
 }
 
 #[tokio::test]
-async fn the_api_server_asks_defaulter_and_validator() -> Result<()> {
+async fn the_api_server_calls_defaulter_and_validator() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("webhook").await?;
     let validating_name = format!("{}-rules", namespace.name());
@@ -80,7 +80,7 @@ async fn the_api_server_asks_defaulter_and_validator() -> Result<()> {
     replica.ready().await?;
     let rules = hook(&namespace, "rules", &replica.url(&validate_path::<ConfigMap>()), "Fail");
     let motto = hook(&namespace, "motto", &replica.url(&mutate_path::<ConfigMap>()), "Fail");
-    // The configurations come after the leader: they get their authorities when they appear.
+    // The configurations are created after the leader starts: they get their CA bundle when they appear.
     configure(&namespace, "ValidatingWebhookConfiguration", "rules", &[rules]).await?;
     configure(&namespace, "MutatingWebhookConfiguration", "motto", &[motto]).await?;
     until_injected(&namespace, &validating_name).await?;
@@ -89,7 +89,7 @@ async fn the_api_server_asks_defaulter_and_validator() -> Result<()> {
         let dry = PostParams { dry_run: true, ..PostParams::default() };
         let map = map("probe", &json!({}));
         let answer = maps.create(&dry, &map).await.map_err(|error| error.to_string())?;
-        // Until it knows of them, it does not call them.
+        // The API server does not call the webhooks until it knows the configurations.
         if answer.data.is_some() { Ok(()) } else { Err("the defaulter was not asked".to_owned()) }
     })
     .await?;
@@ -142,7 +142,7 @@ async fn the_api_server_asks_defaulter_and_validator() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_webhook_that_is_down_or_panics_is_what_its_failure_policy_says() -> Result<()> {
+async fn a_webhook_that_is_down_or_panics_follows_its_failure_policy() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     for policy in ["Ignore", "Fail"] {
         let namespace = env.namespace(&format!("down-{policy}")).await?;
@@ -186,7 +186,7 @@ async fn a_webhook_that_is_down_or_panics_is_what_its_failure_policy_says() -> R
 }
 
 #[tokio::test]
-async fn whatever_is_sent_is_answered_with_what_is_wrong_with_it() -> Result<()> {
+async fn every_malformed_request_is_answered_with_the_reason() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("malformed").await?;
     let replica = Replica::start(&namespace, webhooks(), Plan::default());
@@ -200,7 +200,7 @@ async fn whatever_is_sent_is_answered_with_what_is_wrong_with_it() -> Result<()>
     let json_type = "application/json";
     let fine = json!({"uid": "u", "operation": "CREATE", "object": {"metadata": {"name": "a"}}});
     let bomb = json!({"uid": "u", "operation": "CREATE", "object": {"data": {"bomb": "1"}}});
-    // (what, content type, body, HTTP status, the answer's code, its uid, a part of the message)
+    // (case, content type, body, HTTP status, code in the answer, its uid, a part of the message)
     let cases = [
         (
             "another content type",
@@ -213,8 +213,8 @@ async fn whatever_is_sent_is_answered_with_what_is_wrong_with_it() -> Result<()>
         ),
         ("no content type", "", review(v1, fine.clone()), 415, 415, "", "send application/json"),
         ("an empty body", json_type, String::new(), 400, 400, "", "body is empty"),
-        ("no JSON", json_type, "{".into(), 400, 400, "", "no AdmissionReview"),
-        ("no review", json_type, "{}".into(), 400, 400, "", "apiVersion \"\" is not understood"),
+        ("no JSON", json_type, "{".into(), 400, 400, "", "not an AdmissionReview"),
+        ("no review", json_type, "{}".into(), 400, 400, "", "apiVersion \"\" is not supported"),
         ("an unknown version", json_type, review("admission.k8s.io/v2", fine.clone()), 400, 400, "u", "v2"),
         ("no request", json_type, review(v1, Value::Null), 400, 400, "", "has no request"),
         ("no uid", json_type, review(v1, json!({"operation": "CREATE"})), 400, 400, "", "has no uid"),
@@ -226,7 +226,7 @@ async fn whatever_is_sent_is_answered_with_what_is_wrong_with_it() -> Result<()>
             200,
             400,
             "u",
-            "not known",
+            "is unknown",
         ),
         (
             "no object",
@@ -265,7 +265,7 @@ async fn whatever_is_sent_is_answered_with_what_is_wrong_with_it() -> Result<()>
         assert_eq!(answer["apiVersion"], v1, "{what}");
         assert!(response["status"]["message"].as_str().unwrap().contains(message), "{what}: {answer}");
     }
-    // The server lives, and answers in the version asked, at the limit too.
+    // The server still answers, in the requested version, also at the size limit.
     for version in ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"] {
         let mut body = review(version, fine.clone());
         body.push_str(&" ".repeat(7 * 1024 * 1024 - body.len()));
@@ -279,7 +279,7 @@ async fn whatever_is_sent_is_answered_with_what_is_wrong_with_it() -> Result<()>
 }
 
 #[tokio::test]
-async fn two_replicas_that_start_at_once_share_one_authority_and_only_the_leader_injects_it() -> Result<()> {
+async fn two_replicas_that_start_at_once_share_one_ca_and_only_the_leader_injects_it() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("two-replicas").await?;
     let name = format!("{}-rules", namespace.name());
@@ -295,7 +295,7 @@ async fn two_replicas_that_start_at_once_share_one_authority_and_only_the_leader
     let request = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {"uid": "u", "operation": "CREATE", "object": {}}});
     for replica in &replicas {
-        // Both are trusted by the one bundle of the Secret.
+        // Both replicas are trusted by the one bundle of the Secret.
         let (code, _) = replica.raw(&namespace).await?.json(&validate_path::<ConfigMap>(), &request).await?;
         assert_eq!(code, 200);
         assert_eq!(*replica.serving.changes().borrow(), 1, "a replica served another certificate before");
@@ -315,7 +315,7 @@ async fn two_replicas_that_start_at_once_share_one_authority_and_only_the_leader
     })
     .await?;
 
-    // Somebody wipes one bundle: it is repaired, and only it; the Secret is not written again.
+    // One bundle is removed by hand: only it is repaired, and the Secret is not written again.
     let configurations =
         Api::<k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration>::all(env.client());
     let wipe = json!([{"op": "remove", "path": "/webhooks/1/clientConfig/caBundle"}]);
@@ -336,7 +336,7 @@ async fn two_replicas_that_start_at_once_share_one_authority_and_only_the_leader
 }
 
 #[tokio::test]
-async fn a_secret_that_was_deleted_comes_back_with_the_authority_that_is_trusted() -> Result<()> {
+async fn a_deleted_certificate_secret_is_recreated_with_the_trusted_ca() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("deleted").await?;
     let replica = Replica::start(&namespace, webhooks(), Plan::default());
@@ -349,5 +349,21 @@ async fn a_secret_that_was_deleted_comes_back_with_the_authority_that_is_trusted
     .await?;
     assert_ne!(before.metadata.uid, after.metadata.uid);
     assert_eq!(before.data.unwrap()["ca.crt"], after.data.unwrap()["ca.crt"]);
+    replica.stop().await
+}
+
+/// During a rollout an API server goes on calling a Pod for a moment after it was told to stop.
+#[tokio::test]
+async fn seam_h4_webhooks_go_on_answering_for_a_while_after_the_stop() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let namespace = env.namespace("linger").await?;
+    let plan = Plan { linger: std::time::Duration::from_secs(3), ..Plan::default() };
+    let replica = Replica::start(&namespace, webhooks(), plan);
+    replica.ready().await?;
+    let raw = replica.raw(&namespace).await?;
+    replica.stopping().await?;
+    // A new connection, as another API server opens it.
+    let (code, _) = raw.json(&validate_path::<ConfigMap>(), &json!({})).await?;
+    assert_eq!(code, 400, "it is answered that this is no review");
     replica.stop().await
 }

@@ -1,4 +1,4 @@
-//! Conversion asked for by a real API server. Definitions are cluster-wide, so it has one of its own.
+//! Tests of conversion by a real API server. Definitions are cluster-wide, so the test has a private one.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use crate::webhook_kit;
@@ -90,7 +90,7 @@ async fn the_api_server_converts_by_webhook() -> Result<()> {
         old.list(&ListParams::default()).await?.items.into_iter().map(|game| game.spec.size).collect();
     assert_eq!(sizes, [3, 5], "one review for the whole list");
 
-    // A conversion that fails fails the whole list, and says which object and what to do.
+    // A conversion that fails fails the whole list, and names the object and a remedy.
     new.create(&PostParams::default(), &Game::new("c", GameSpec { replicas: 2000 })).await?;
     for result in [old.get("c").await.map(drop), old.list(&ListParams::default()).await.map(drop)] {
         let (_, message) = status(result);
@@ -99,7 +99,7 @@ async fn the_api_server_converts_by_webhook() -> Result<()> {
     }
     new.delete("c", &DeleteParams::default()).await?;
 
-    // A panic fails that request and no other.
+    // A panic fails only that request.
     let (_, message) = status(old.create(&PostParams::default(), &game("d", 13)).await);
     assert!(message.contains("internal error occurred during conversion"), "{message}");
     assert!(replica.metrics.encode().contains("controller_runtime_conversion_webhook_panics_total 1\n"));

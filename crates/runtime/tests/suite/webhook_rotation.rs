@@ -1,4 +1,4 @@
-//! Certificates change while requests are admitted, and nobody notices.
+//! Tests that certificates can change while requests are admitted, without a failure.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use crate::webhook_kit;
@@ -28,7 +28,8 @@ impl Validator for Yes {
     }
 }
 
-/// Lives of seconds instead of years. An API server sees a changed configuration within a fraction of the settling time.
+/// Lifetimes of seconds instead of years. An API server sees a changed configuration within a fraction of the
+/// settling time.
 const HASTY: Policy = Policy {
     authority_lifetime: Duration::from_secs(48),
     authority_renewal: Duration::from_secs(32),
@@ -38,13 +39,14 @@ const HASTY: Policy = Policy {
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_admission_fails_while_authorities_and_certificates_change_under_load() -> Result<()> {
+async fn no_admission_fails_while_cas_and_certificates_change_under_load() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let namespace = env.namespace("rotation").await?;
     let name = format!("{}-yes", namespace.name());
     let webhooks = || Webhooks::new().validator(Yes).unwrap();
-    // Connections of a second: the API server greets anew all the time, and so verifies what it is shown.
-    let plan = |leads| Plan { policy: HASTY, leads, connection_age: Duration::from_secs(1) };
+    // Connections of a second: the API server opens new ones all the time, and so verifies the certificate.
+    let plan =
+        |leads| Plan { policy: HASTY, leads, connection_age: Duration::from_secs(1), ..Plan::default() };
     let replicas = [
         Replica::start(&namespace, webhooks(), plan(Some(vec![Target::validating(&name)]))),
         Replica::start(&namespace, webhooks(), plan(None)),
@@ -52,7 +54,7 @@ async fn no_admission_fails_while_authorities_and_certificates_change_under_load
     for replica in &replicas {
         replica.ready().await?;
     }
-    // Every admission asks both replicas; a failure refuses it.
+    // Every admission calls both replicas; a failure denies it.
     let path = validate_path::<ConfigMap>();
     let hooks: Vec<_> = ["a", "b"]
         .into_iter()
@@ -66,7 +68,7 @@ async fn no_admission_fails_while_authorities_and_certificates_change_under_load
         let dry = PostParams { dry_run: true, ..PostParams::default() };
         maps.create(&dry, &map("m", &json!({}))).await
     };
-    // Asked: each of the two has answered once. Before, the configuration may not have reached the API server.
+    // Each of the two replicas has answered once. Before that, the API server may not know the configuration.
     let asked = |replica: &Replica| {
         let wanted = format!("controller_runtime_webhook_requests_total{{webhook=\"{path}\",code=\"200\"}} ");
         let text = replica.metrics.encode();
@@ -87,7 +89,7 @@ async fn no_admission_fails_while_authorities_and_certificates_change_under_load
         }
         anyhow::Ok(())
     };
-    // A client that greets for every request, and trusts what the configuration says.
+    // A client that opens a connection for every request, and trusts the bundle of the configuration.
     let greeting_anew = async {
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
             "request": {"uid": "u", "operation": "CREATE", "object": {}}});

@@ -3,13 +3,10 @@ package supervise
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"time"
 )
 
@@ -20,18 +17,11 @@ type apiClient struct {
 }
 
 func newAPIClient(server string, pki *authority) (*apiClient, error) {
-	ca, err := os.ReadFile(pki.path("ca.crt"))
+	client, err := pki.client("admin")
 	if err != nil {
 		return nil, err
 	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(ca)
-	pair, err := tls.LoadX509KeyPair(pki.path("admin.crt"), pki.path("admin.key"))
-	if err != nil {
-		return nil, err
-	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}}
-	return &apiClient{server, &http.Client{Transport: transport, Timeout: 10 * time.Second}}, nil
+	return &apiClient{server, client}, nil
 }
 
 func (c *apiClient) waitReady(ctx context.Context) error {

@@ -22,6 +22,10 @@ func (p *plane) bringUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	store, err := storeAuthority(pki.path("etcd"))
+	if err != nil {
+		return err
+	}
 	var ports [5]int
 	for i := range ports {
 		want := 0
@@ -42,22 +46,26 @@ func (p *plane) bringUp(ctx context.Context) error {
 	if p.api, err = newAPIClient(server, pki); err != nil {
 		return err
 	}
+	etcd := fmt.Sprintf("https://127.0.0.1:%d", client)
 	p.mu.Lock()
 	p.facts = Facts{
-		Name: p.Name, Dir: p.Dir, Server: server, Kubeconfig: p.kubeconfig("admin"), PKI: pki.dir,
+		Name: p.Name, Dir: p.Dir, Server: server, Etcd: etcd, Kubeconfig: p.kubeconfig("admin"), PKI: pki.dir,
 		AuditLog: p.path("audit.log"), Bin: p.Bin, Pid: os.Getpid(),
 	}
 	p.mu.Unlock()
 
-	etcd := fmt.Sprintf("http://127.0.0.1:%d", client)
-	if err := p.start("etcd", etcdFlags(p.path("etcd"), etcd, peer)...); err != nil {
+	if err := p.start("etcd", etcdFlags(p.path("etcd"), store, etcd, peer)...); err != nil {
 		return err
 	}
-	if err := waitHTTP(ctx, http.DefaultClient, etcd+"/health", "etcd"); err != nil {
+	health, err := store.client("client")
+	if err != nil {
+		return err
+	}
+	if err := waitHTTP(ctx, health, etcd+"/health", "etcd"); err != nil {
 		return err
 	}
 	p.report("etcd is healthy")
-	if err := p.start("kube-apiserver", p.apiServerFlags(pki, etcd, secure)...); err != nil {
+	if err := p.start("kube-apiserver", p.apiServerFlags(pki, store, etcd, secure)...); err != nil {
 		return err
 	}
 	if err := p.api.waitReady(ctx); err != nil {
@@ -183,8 +191,21 @@ contexts:
 	return os.WriteFile(p.kubeconfig(who), []byte(text), 0o600)
 }
 
-func etcdFlags(data, client string, peer int) []string {
-	peerURL := fmt.Sprintf("http://127.0.0.1:%d", peer)
+// storeAuthority is an authority for etcd alone: the API server signs certificates with its own, and none of
+// those opens the store.
+func storeAuthority(dir string) (*authority, error) {
+	store, err := newAuthority(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := store.issue("server", "etcd", nil, true); err != nil {
+		return nil, err
+	}
+	return store, store.issue("client", "kube-apiserver", nil, false)
+}
+
+func etcdFlags(data string, store *authority, client string, peer int) []string {
+	peerURL := fmt.Sprintf("https://127.0.0.1:%d", peer)
 	return []string{
 		"--data-dir=" + data,
 		"--listen-client-urls=" + client,
@@ -192,15 +213,26 @@ func etcdFlags(data, client string, peer int) []string {
 		"--listen-peer-urls=" + peerURL,
 		"--initial-advertise-peer-urls=" + peerURL,
 		"--initial-cluster=default=" + peerURL,
+		"--cert-file=" + store.path("server.crt"),
+		"--key-file=" + store.path("server.key"),
+		"--trusted-ca-file=" + store.path("ca.crt"),
+		"--client-cert-auth=true",
+		"--peer-cert-file=" + store.path("server.crt"),
+		"--peer-key-file=" + store.path("server.key"),
+		"--peer-trusted-ca-file=" + store.path("ca.crt"),
+		"--peer-client-cert-auth=true",
 		"--socket-reuse-port=true",
 		"--unsafe-no-fsync=true",
 		"--log-level=warn",
 	}
 }
 
-func (p *plane) apiServerFlags(pki *authority, etcd string, port int) []string {
+func (p *plane) apiServerFlags(pki, store *authority, etcd string, port int) []string {
 	return []string{
 		"--etcd-servers=" + etcd,
+		"--etcd-cafile=" + store.path("ca.crt"),
+		"--etcd-certfile=" + store.path("client.crt"),
+		"--etcd-keyfile=" + store.path("client.key"),
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", port),

@@ -4,11 +4,13 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -114,6 +116,22 @@ func (a *authority) signingKey(name string) error {
 		return err
 	}
 	return a.writeKey(name, key)
+}
+
+// client is an HTTP client that trusts the authority, with the certificate of this name.
+func (a *authority) client(name string) (*http.Client, error) {
+	ca, err := os.ReadFile(a.path("ca.crt"))
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	pair, err := tls.LoadX509KeyPair(a.path(name+".crt"), a.path(name+".key"))
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}}
+	return &http.Client{Transport: transport, Timeout: 10 * time.Second}, nil
 }
 
 func (a *authority) path(name string) string { return filepath.Join(a.dir, name) }

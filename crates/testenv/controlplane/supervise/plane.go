@@ -30,6 +30,7 @@ type Facts struct {
 	Name       string `json:"name"`
 	Dir        string `json:"dir"`
 	Server     string `json:"server"`
+	Etcd       string `json:"etcd"`
 	Kubeconfig string `json:"kubeconfig"`
 	PKI        string `json:"pki"`
 	AuditLog   string `json:"auditLog"`
@@ -140,7 +141,8 @@ func (p *plane) stop(name string) error {
 	return nil
 }
 
-// signal pauses or continues a component.
+// pause freezes or continues a component. A frozen component does nothing any
+// more when this returns.
 func (p *plane) pause(name string, pause bool) error {
 	c, err := p.find(name)
 	if err != nil {
@@ -156,6 +158,9 @@ func (p *plane) pause(name string, pause bool) error {
 		return fmt.Errorf("cannot signal %s: %w", name, err)
 	}
 	c.paused = pause
+	if pause {
+		return waitFrozen(name, c.process.Pid)
+	}
 	return nil
 }
 

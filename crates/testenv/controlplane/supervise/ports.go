@@ -17,6 +17,13 @@ const soReusePort = 0xf
 // told to share its port). Nothing else can take the port meanwhile, not even
 // while the component restarts. With want 0 the kernel chooses.
 func reservePort(want int) (int, error) {
+	// Sockets that share a port get their connections by turns: another control plane there, which shares its
+	// port too, would receive some of our requests. Without sharing, the port must be free of both kinds.
+	if want != 0 {
+		if err := isFree(want); err != nil {
+			return 0, inUse(want, err)
+		}
+	}
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return 0, err
@@ -28,7 +35,7 @@ func reservePort(want int) (int, error) {
 	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Port: want, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		syscall.Close(fd)
 		if want != 0 {
-			return 0, fmt.Errorf("port %d of 127.0.0.1 is in use: choose another, or 0 for any free one (%w)", want, err)
+			return 0, inUse(want, err)
 		}
 		return 0, err
 	}
@@ -38,6 +45,24 @@ func reservePort(want int) (int, error) {
 		return 0, err
 	}
 	return name.(*syscall.SockaddrInet4).Port, nil
+}
+
+// isFree fails if any socket is bound to the port, whether it shares the port or not. Connections that have
+// ended do not count.
+func isFree(port int) error {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer syscall.Close(fd)
+	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
+		return err
+	}
+	return syscall.Bind(fd, &syscall.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
+}
+
+func inUse(port int, err error) error {
+	return fmt.Errorf("port %d of 127.0.0.1 is in use: choose another, or 0 for any free one (%w)", port, err)
 }
 
 // quietPort finds a port for a program that cannot share one with our reservation. It is below the range that

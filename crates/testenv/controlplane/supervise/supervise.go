@@ -83,7 +83,7 @@ func parse(args []string) (Options, error) {
 
 func run(o Options) error {
 	signal.Ignore(syscall.SIGHUP) // the terminal that started us may go away
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+	if err := claim(o.Dir); err != nil {
 		return err
 	}
 	lock, err := takeLock(lockPath(o.Dir))
@@ -155,7 +155,7 @@ func run(o Options) error {
 	if strings.HasPrefix(filepath.Base(o.Dir), "private-") {
 		os.Remove(lockPath(o.Dir))
 	}
-	return os.RemoveAll(o.Dir)
+	return removeDirectory(o.Dir)
 }
 
 // lockSuffix is nobody else's: whose lock is free, its directory is swept away.
@@ -191,7 +191,9 @@ func sweep(base string) {
 			continue // alive
 		}
 		dir := strings.TrimSuffix(path, lockSuffix)
-		os.RemoveAll(dir)
+		if isOurs(dir) {
+			removeDirectory(dir)
+		}
 		if strings.HasPrefix(filepath.Base(dir), "private-") {
 			os.Remove(path)
 		}
@@ -199,15 +201,15 @@ func sweep(base string) {
 	}
 }
 
-// clear empties dir of what an earlier instance left, except for the log that our
-// own output goes to.
+// clear empties dir of what an earlier instance left, except for the marker and the log
+// that our own output goes to.
 func clear(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
-		if entry.Name() == "supervisor.log" {
+		if entry.Name() == "supervisor.log" || entry.Name() == marker {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(dir, entry.Name())); err != nil {

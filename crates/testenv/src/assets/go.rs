@@ -207,7 +207,7 @@ impl Go {
         Err(failure(&text, &self.cache, |output| Error::BuildFailed { output }))
     }
 
-    /// How many packages there are to compile; what Go has in its cache is not counted.
+    /// The number of packages to compile, without those in Go's cache.
     fn stale(&self, package: &str) -> u64 {
         let output =
             self.command(&["list", "-deps", "-trimpath", "-f", "{{if .Stale}}x{{end}}", package]).output();
@@ -225,7 +225,7 @@ fn failure(text: &str, cache: &Path, otherwise: impl FnOnce(String) -> Error) ->
     otherwise(end)
 }
 
-/// Without these the server does not know its version, and clients refuse it.
+/// Linker flags with the version: without them the server does not know its version, and clients refuse it.
 fn version_flags() -> String {
     let version = module::kubernetes_version();
     let mut numbers = version.trim_start_matches('v').split('.');
@@ -251,7 +251,7 @@ fn version(text: &str) -> Vec<u64> {
         .collect()
 }
 
-/// How long ago `path` was made, for `status`.
+/// The age of `path`, for `status`.
 pub(super) fn age(path: &Path) -> Option<Duration> {
     fs::metadata(path).ok()?.modified().ok()?.elapsed().ok()
 }

@@ -1,4 +1,4 @@
-//! Where the control plane's binaries come from.
+//! The control plane's binaries: found, or built once from their Go modules.
 //!
 //! In this order: a directory that `KUBEBUILDER_ASSETS` names, if it is complete and
 //! of a supported version; the build in the cache; a new build. Each choice is said
@@ -22,10 +22,10 @@ use crate::progress::Reporter;
 /// The minor versions of Kubernetes 1 that the components' flags are known to fit.
 const SUPPORTED_MINORS: std::ops::RangeInclusive<u32> = 34..=37;
 
-/// Which build is used is said once a process: every test asks.
-static SAID: Once = Once::new();
+/// Guards the message that names the build in use: it is printed once per process, though every test asks.
+static ANNOUNCED: Once = Once::new();
 
-/// What envtest's own assets have, and what they lack.
+/// The programs of a control plane. The assets of envtest lack some of them.
 const COMPONENTS: &[&str] =
     &["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "kubectl"];
 
@@ -66,7 +66,7 @@ impl Assets {
             }
         }
         let assets = Self::build(false, reporter)?;
-        SAID.call_once(|| {
+        ANNOUNCED.call_once(|| {
             let version = module::kubernetes_version();
             reporter.line(format!("using Kubernetes {version} as built in {}", assets.bin.display()));
         });
@@ -85,14 +85,14 @@ impl Assets {
     }
 }
 
-/// What there is in the cache.
+/// The builds in the cache.
 #[derive(Debug, Clone)]
 pub struct Cached {
     /// The directory that the present version is or would be built into.
     pub path: PathBuf,
     /// The Kubernetes version of the present version.
     pub kubernetes: &'static str,
-    /// How long ago it was built; `None` if it is not there.
+    /// The age of the build; `None` if there is none.
     pub age: Option<Duration>,
     /// Builds of other versions.
     pub others: Vec<PathBuf>,
@@ -112,7 +112,7 @@ pub fn cached() -> Result<Cached> {
     Ok(Cached { path, kubernetes: module::kubernetes_version(), age, others })
 }
 
-/// Whether a directory of someone else's binaries will do; the version, or why not.
+/// Checks a directory of foreign binaries: returns its version, or why it cannot be used.
 fn vet(dir: &Path) -> Result<String, String> {
     let missing: Vec<&str> = COMPONENTS.iter().copied().filter(|name| !dir.join(name).is_file()).collect();
     if !missing.is_empty() {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kube_apiserver_that_is_no_program_is_said_so() {
+    fn a_kube_apiserver_that_cannot_be_run_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         for name in COMPONENTS {
             fs::write(dir.path().join(name), "not a program").unwrap();

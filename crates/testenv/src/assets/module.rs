@@ -26,6 +26,8 @@ module_files![
     "supervise/bringup.go",
     "supervise/certs.go",
     "supervise/desk.go",
+    "supervise/directory.go",
+    "supervise/frozen.go",
     "supervise/plane.go",
     "supervise/ports.go",
     "supervise/stages.go",
@@ -98,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_names_a_directory() {
+    fn the_id_of_a_build_names_its_directory() {
         assert_eq!(id().len(), 16);
         assert!(id().chars().all(|c| c.is_ascii_hexdigit()));
     }

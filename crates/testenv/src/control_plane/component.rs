@@ -3,7 +3,7 @@
 /// A part of the control plane that can be stopped on its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Component {
-    /// The store.
+    /// etcd, the store.
     Etcd,
     /// The API server.
     ApiServer,
@@ -16,7 +16,7 @@ pub enum Component {
 }
 
 impl Component {
-    /// Its program's name.
+    /// The name of the component's program.
     pub fn name(self) -> &'static str {
         match self {
             Self::Etcd => "etcd",
@@ -28,14 +28,14 @@ impl Component {
     }
 }
 
-/// What to do with a component.
+/// An action on a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Kill it.
+    /// Kill the component.
     Stop,
     /// Start it again, and wait until it answers.
     Start,
-    /// Both.
+    /// Kill the component and start it again.
     Restart,
     /// Freeze it where it is.
     Pause,

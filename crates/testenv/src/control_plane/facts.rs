@@ -16,6 +16,9 @@ pub struct Facts {
     pub dir: PathBuf,
     /// The API server's address.
     pub server: String,
+    /// etcd's address. It accepts clients with a certificate of an authority of its own, in `pki/etcd`.
+    #[serde(default)]
+    pub etcd: String,
     /// A kubeconfig with all rights.
     pub kubeconfig: PathBuf,
     /// Certificates and keys of this instance.

@@ -12,19 +12,19 @@ use crate::assets::Assets;
 use crate::dirs;
 use crate::error::{Error, Result};
 
-/// How to start a control plane that does not run yet.
+/// Options for starting a control plane that does not run yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// The instance: those of one name share one control plane.
     pub name: String,
     /// The API server's port; 0 picks a free one.
     pub port: u16,
-    /// How many KWOK nodes there are.
+    /// The number of KWOK nodes.
     pub nodes: u16,
-    /// How long it stays after its last user.
+    /// The time for which the control plane stays after its last user has gone.
     pub linger: Duration,
-    /// Whether `exec` into a pod runs the command, on this machine and with the rights
-    /// of this process, in a directory that goes with the instance.
+    /// Run commands of `exec` into a pod, on this machine and with the rights of this process, in a directory
+    /// that is removed with the instance.
     pub exec: bool,
 }
 
@@ -51,15 +51,17 @@ impl Options {
     }
 }
 
-/// The number of private control planes that run on a machine at the same time, unless `WINDLASS_TEST_PRIVATE` sets another.
+/// The number of private control planes that run on a machine at the same time, unless
+/// `WINDLASS_TEST_PRIVATE` sets another.
 ///
-/// Each takes about 0.8 GB of memory, and the processors for some seconds while it starts; after that it mostly waits.
+/// Each takes about 0.8 GB of memory, and the processors for some seconds while it starts; after that it
+/// mostly waits.
 pub const PRIVATE_AT_A_TIME: usize = 3;
 
 /// The name of the instance that `windlass up` runs.
 pub const UP: &str = "up";
 
-/// All instances of this user that answer.
+/// All running instances of this user.
 pub fn instances() -> Result<Vec<Status>> {
     let run = dirs::run()?;
     let mut found = Vec::new();
@@ -99,7 +101,7 @@ pub fn shutdown(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where the supervisor of the instance in `dir` listens.
+/// The path of the supervisor's socket, for the instance in `dir`.
 pub(super) fn socket(dir: &Path) -> PathBuf {
     dir.join("s")
 }

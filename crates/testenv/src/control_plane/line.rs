@@ -62,12 +62,12 @@ impl std::fmt::Debug for Reply {
     }
 }
 
-/// Why a control plane ended while it was in use.
+/// The reason why a control plane ended while it was in use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Gone {
-    /// In words.
+    /// The reason, in words.
     pub reason: String,
-    /// Whether somebody stopped it; otherwise it broke down.
+    /// True if somebody stopped the control plane; false if it broke down.
     pub on_purpose: bool,
 }
 
@@ -79,14 +79,14 @@ pub(super) struct Line {
     end: Arc<End>,
 }
 
-/// How the connection ends: by us, or from the other side.
+/// The end of the connection: by this side, or by the supervisor.
 #[derive(Debug, Default)]
 struct End {
     /// We are counted as a user of a control plane that is up.
     attached: AtomicBool,
     /// We are leaving.
     ours: AtomicBool,
-    /// It is gone, and why.
+    /// The supervisor has gone, for this reason.
     gone: watch::Sender<Option<Gone>>,
 }
 

@@ -9,6 +9,7 @@
 //! main thread.
 
 mod component;
+mod directory;
 mod facts;
 mod instance;
 mod line;
@@ -35,7 +36,7 @@ use crate::progress::Reporter;
 use instance::socket;
 use line::{Line, Request};
 
-/// How long a supervisor may take from its start until it listens.
+/// The time that a supervisor may take from its start until it listens.
 const LISTEN_DEADLINE: Duration = Duration::from_secs(20);
 
 /// One user's hold on a running control plane.
@@ -74,8 +75,8 @@ impl ControlPlane {
                     if Instant::now() > deadline {
                         return Err(Error::Start(format!(
                             "its supervisor does not answer; the end of {}:\n{}",
-                            dir.join("supervisor.log").display(),
-                            tail(&dir.join("supervisor.log"))
+                            dir.join(directory::LOG).display(),
+                            tail(&dir.join(directory::LOG))
                         )));
                     }
                     if ended {
@@ -88,7 +89,7 @@ impl ControlPlane {
         }
     }
 
-    /// What it is and where.
+    /// Facts about the control plane: its address and its files.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
@@ -140,8 +141,8 @@ impl ControlPlane {
 }
 
 fn spawn(assets: &Assets, options: &Options, dir: &Path) -> Result<Child> {
-    fs::create_dir_all(dir).map_err(Error::file(dir))?;
-    let path = dir.join("supervisor.log");
+    directory::claim(dir)?;
+    let path = dir.join(directory::LOG);
     let log = OpenOptions::new().create(true).append(true).open(&path).map_err(Error::file(&path))?;
     let log_too = log.try_clone().map_err(Error::file(&path))?;
     Command::new(&assets.supervisor)

@@ -10,8 +10,8 @@ use super::request::RequestSeen;
 
 /// A failure as the API server words it: an HTTP status and a `Status` object.
 ///
-/// Only the code, the reason and the delay are the test's to choose; the object's details (name, group, resource)
-/// come from the request that is answered.
+/// Only the code, the reason and the delay are the test's to choose; the object's details (name, group,
+/// resource) come from the request that is answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[must_use]
 pub struct Answer {
@@ -27,7 +27,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Any failure.
+    /// A failure with any code, reason and message.
     pub fn new(code: u16, reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self { code, reason: reason.into(), message: message.into(), retry_after: None }
     }

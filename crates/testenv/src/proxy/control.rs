@@ -1,7 +1,7 @@
 //! The state that a running proxy and its handles share: who is hit by what, what waits, what flows.
 //!
-//! One lock guards it, and nothing awaits under it. A valve's own lock may be taken while this one is held, never
-//! the other way round.
+//! One lock guards it, and nothing awaits under it. A valve's own lock may be taken while this one is held,
+//! never the other way round.
 
 mod record;
 mod waits;
@@ -16,21 +16,21 @@ use tokio::sync::watch;
 use super::fault::{Action, Fault};
 use super::log::{Delivery, Log, Seen};
 use super::matching::Match;
-use super::request::{RequestSeen, Verb};
+use super::request::{RequestSeen, RequestVerb};
 use super::script::{Cast, FaultId, Script};
 use super::sync::lock;
 use super::valve::Valve;
 
 pub(super) use record::Record;
 
-/// What became of something that was held.
+/// The decision about a request that was held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Release,
     Discard,
 }
 
-/// Where a held request waits: [`Gate::verdict`] ends at the next verdict that is given on its fault.
+/// The gate at which a held request waits: [`Gate::verdict`] returns at the next verdict on its fault.
 pub(super) struct Gate(watch::Receiver<Verdict>);
 
 impl Gate {
@@ -42,7 +42,7 @@ impl Gate {
     }
 }
 
-/// What outlives a fault's time in the script: its handle may still ask.
+/// The counters of a fault that outlive its time in the script, because its handle may still read them.
 #[derive(Debug)]
 pub(super) struct Tally {
     hits: AtomicU64,
@@ -57,7 +57,7 @@ impl Tally {
 
 #[derive(Debug)]
 pub(super) struct Control {
-    state: Mutex<State>,
+    state: Mutex<ControlState>,
     /// Changes whenever something happened that somebody may wait for.
     happened: watch::Sender<()>,
     patience: Duration,
@@ -65,7 +65,7 @@ pub(super) struct Control {
 }
 
 #[derive(Debug)]
-struct State {
+struct ControlState {
     cast: Cast,
     faults: BTreeMap<FaultId, (Fault, Arc<Tally>)>,
     log: Log,
@@ -76,7 +76,7 @@ struct State {
     next_id: u64,
 }
 
-impl State {
+impl ControlState {
     fn next_id(&mut self) -> FaultId {
         self.next_id += 1;
         FaultId(self.next_id)
@@ -110,14 +110,14 @@ impl State {
     fn watches<'a>(&'a self, wanted: &'a Match) -> impl Iterator<Item = (u64, &'a Arc<Valve>)> {
         self.streams
             .iter()
-            .filter(|(_, (request, _))| request.verb == Verb::Watch && wanted.matches(request))
+            .filter(|(_, (request, _))| request.verb == RequestVerb::Watch && wanted.matches(request))
             .map(|(sequence, (_, valve))| (*sequence, valve))
     }
 }
 
 impl Control {
     pub(super) fn new(remember: usize, patience: Duration) -> Self {
-        let state = State {
+        let state = ControlState {
             cast: Cast::default(),
             faults: BTreeMap::new(),
             log: Log::new(remember),
@@ -133,7 +133,7 @@ impl Control {
         }
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut ControlState) -> T) -> T {
         let result = change(&mut lock(&self.state));
         self.happened.send_replace(());
         result
@@ -157,7 +157,7 @@ impl Control {
     }
 
     pub(super) fn clear(&self) {
-        self.change(State::clear);
+        self.change(ControlState::clear);
     }
 
     pub(super) fn remove(&self, id: FaultId, tally: &Tally) {
@@ -271,7 +271,7 @@ impl Control {
             let frozen = state
                 .freezes
                 .iter()
-                .filter(|(_, wanted)| request.verb == Verb::Watch && wanted.matches(request));
+                .filter(|(_, wanted)| request.verb == RequestVerb::Watch && wanted.matches(request));
             for (id, _) in frozen {
                 valve.freeze(*id);
             }

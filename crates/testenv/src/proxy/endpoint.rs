@@ -21,7 +21,7 @@ use super::tls;
 use super::upstream::Upstream;
 use super::valve::Valve;
 
-/// What a proxy needs to start.
+/// Options for starting a proxy.
 ///
 /// ```
 /// use windlass_testenv::proxy::ProxyOptions;
@@ -38,9 +38,9 @@ pub struct ProxyOptions {
     pub certificate_pem: String,
     /// The key of that certificate.
     pub key_pem: String,
-    /// How many of the last requests [`FaultProxy::seen`] remembers. Default: 10,000.
+    /// The number of recent requests that [`FaultProxy::seen`] remembers. Default: 10,000.
     pub remember: usize,
-    /// How long the `wait_for_…` functions wait before they fail. Default: 30 s.
+    /// The timeout of the `wait_for_…` functions. Default: 30 s.
     pub patience: Duration,
 }
 
@@ -69,8 +69,8 @@ impl fmt::Debug for ProxyOptions {
     }
 }
 
-/// A running proxy. Dropping it closes its port and every connection, and ends its tasks; what is held then never
-/// reaches the server.
+/// A running proxy. Dropping it closes its port and every connection, and ends its tasks; what is held then
+/// never reaches the server.
 #[must_use = "the proxy ends when it is dropped"]
 pub struct FaultProxy {
     address: SocketAddr,
@@ -93,18 +93,18 @@ impl FaultProxy {
         Ok(Self { address, control, tasks })
     }
 
-    /// Where clients connect to, as `https://127.0.0.1:port`.
+    /// The URL that clients connect to: `https://127.0.0.1:port`.
     pub fn url(&self) -> String {
         format!("https://{}", self.address)
     }
 
-    /// Where clients connect to.
+    /// The address that clients connect to.
     pub fn addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// Replaces all faults by those of a script, and gives their handles in its order. What the old ones held is
-    /// released; counting begins anew.
+    /// Replaces all faults by those of a script, and gives their handles in its order. What the old ones held
+    /// is released; counting begins anew.
     pub fn set(&self, script: impl Into<Script>) -> Vec<FaultHandle> {
         let handle = |(id, tally, fault)| FaultHandle::new(Arc::clone(&self.control), id, tally, fault);
         self.control.set(script.into()).into_iter().map(handle).collect()
@@ -131,13 +131,14 @@ impl FaultProxy {
         self.control.break_watches(wanted, Valve::half_open)
     }
 
-    /// Freezes the watches that match: those that are open, and those that are opened while the guard lives (their
-    /// clients get the head of the answer and no event).
+    /// Freezes the watches that match: those that are open, and those that are opened while the guard lives
+    /// (their clients get the head of the answer and no event).
     pub fn freeze_watches(&self, wanted: &Match) -> FreezeGuard {
         FreezeGuard::new(Arc::clone(&self.control), self.control.freeze(wanted.clone()))
     }
 
-    /// How many watches are open now and match. One on a dead connection counts as long as its client keeps it.
+    /// The number of open watches that match. A watch on a dead connection counts as long as its client keeps
+    /// it.
     pub fn open_watches(&self, wanted: &Match) -> usize {
         self.control.open_watches(wanted)
     }
@@ -152,7 +153,7 @@ impl FaultProxy {
         self.control.seen()
     }
 
-    /// How many of the remembered requests there are for which `counts` holds.
+    /// The number of remembered requests for which `counts` returns true.
     pub fn count(&self, counts: impl Fn(&Seen) -> bool) -> usize {
         self.control.count(counts)
     }
@@ -162,9 +163,10 @@ impl FaultProxy {
         self.control.last_where(holds)
     }
 
-    /// Reads the names of new objects from the bodies of their creates from now on, so that a create can be told from
-    /// another one and matched by name. One with a `generateName` is called by that and a `*`. Such requests are
-    /// taken off the wire as a whole before they are written down; bodies that are no JSON stay nameless.
+    /// Reads the names of new objects from the bodies of their creates from now on, so that a create can be
+    /// told from another one and matched by name. One with a `generateName` is called by that and a `*`. Such
+    /// requests are taken off the wire as a whole before they are written down; bodies that are no JSON stay
+    /// nameless.
     pub fn name_creates(&self) {
         self.control.name_creates();
     }
@@ -184,8 +186,8 @@ impl FaultProxy {
         self.control.wait_for_request(sequence, wanted).await
     }
 
-    /// Waits until something holds of a request that was seen, say that its client has left; gives the first one.
-    /// `what` is said when the wait is in vain. Cancel safe.
+    /// Waits until something holds of a request that was seen, say that its client has left; gives the first
+    /// one. `what` is said when the wait is in vain. Cancel safe.
     pub async fn wait_for_seen(&self, what: &str, holds: impl Fn(&Seen) -> bool) -> Result<Seen, WaitError> {
         self.control.wait_for_seen(what, holds).await
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with the proxy itself.
+//! Errors of the proxy itself.
 
 use std::fmt;
 use std::io;
@@ -11,17 +11,17 @@ pub enum ProxyError {
     /// The address of the API server cannot be used.
     #[error("the proxy's upstream {url:?} is not usable: {reason}; expected https://host:port")]
     Upstream {
-        /// What was given.
+        /// The URL as it was passed in.
         url: String,
-        /// What is wrong with it.
+        /// The reason why it cannot be used.
         reason: String,
     },
     /// A PEM text does not hold what it should.
     #[error("the proxy cannot read {what}: {reason}")]
     Pem {
-        /// Which of the options.
+        /// The name of the option.
         what: &'static str,
-        /// What is wrong with it; never its content.
+        /// The reason why it cannot be used; never its content.
         reason: String,
     },
     /// Certificate and key do not make a TLS server, or the authority no TLS client.
@@ -32,7 +32,7 @@ pub enum ProxyError {
     Listen(#[source] io::Error),
 }
 
-/// Something a test waited for did not happen in time.
+/// An expected request or fault did not happen in time.
 ///
 /// Says what was waited for and what went through the proxy instead.
 #[derive(Clone, Debug)]

@@ -21,7 +21,7 @@ use super::answer::Answer;
 use super::control::{Gate, Verdict};
 use super::fault::{Action, WatchFault};
 use super::log::Delivery;
-use super::request::{RequestSeen, Verb};
+use super::request::{RequestSeen, RequestVerb};
 use super::script::FaultId;
 use super::shared::Shared;
 use super::tunnel::{Tunnel, TunnelSlot};
@@ -39,8 +39,8 @@ pub(super) type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 #[error("the fault proxy hung up: {0}")]
 pub(super) struct Hangup(&'static str);
 
-/// Serves one request. Dropped midway (the client left), a held request stays held and reaches the server when it is
-/// released; any other is given up, and may or may not have reached the server.
+/// Serves one request. Dropped midway (the client left), a held request stays held and reaches the server
+/// when it is released; any other is name up, and may or may not have reached the server.
 pub(super) async fn exchange(
     shared: Arc<Shared>,
     tunnel: TunnelSlot,
@@ -49,7 +49,7 @@ pub(super) async fn exchange(
     let mut seen = RequestSeen::parse(request.method(), request.uri(), request.headers());
     let upgrade = hyper::upgrade::on(&mut request);
     let mut request = request.map(|body| body.map_err(BoxError::from).boxed_unsync());
-    if seen.verb == Verb::Create && seen.name.is_none() && shared.control.names_creates() {
+    if seen.verb == RequestVerb::Create && seen.name.is_none() && shared.control.names_creates() {
         let (parts, body) = request.into_parts();
         let body = whole(body).await?;
         seen.name = name_in(&body);
@@ -73,7 +73,7 @@ struct Exchange<'a> {
     tunnel: TunnelSlot,
 }
 
-/// How long a request is held.
+/// The end of a hold: a verdict or a time.
 enum Until {
     Verdict(Gate),
     Elapsed(Duration),
@@ -146,8 +146,8 @@ impl Exchange<'_> {
         forward(self.shared, self.sequence, request).await
     }
 
-    /// Takes the request off the wire and lets it go later, in a task of its own: a client that leaves does not
-    /// call back what it has sent.
+    /// Takes the request off the wire and lets it go later, in a task of its own: a client that leaves does
+    /// not call back what it has sent.
     async fn hold(
         self,
         fault: FaultId,
@@ -249,12 +249,14 @@ async fn whole(body: RequestBody) -> Result<Bytes, Hangup> {
     })
 }
 
-/// Reads a body to its end. Boxed, since the compiler cannot see that the future of a limited boxed body is `Send`.
+/// Reads a body to its end. Boxed, since the compiler cannot see that the future of a limited boxed body is
+/// `Send`.
 fn collect(body: RequestBody) -> BoxFuture<'static, Result<Bytes, BoxError>> {
     Limited::new(body, MAX_KEPT_BODY).collect().map_ok(Collected::to_bytes).boxed()
 }
 
-/// The name of an object that is about to be created; of one that the server shall name, the beginning and a `*`.
+/// The name of an object that is about to be created; of one that the server shall name, the beginning and a
+/// `*`.
 fn name_in(body: &[u8]) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Named {
@@ -267,8 +269,8 @@ fn name_in(body: &[u8]) -> Option<String> {
         generate_name: Option<String>,
     }
     let Named { metadata } = serde_json::from_slice(body).ok()?;
-    let given = metadata.name.filter(|name| !name.is_empty());
-    given.or_else(|| metadata.generate_name.map(|prefix| format!("{prefix}*")))
+    let name = metadata.name.filter(|name| !name.is_empty());
+    name.or_else(|| metadata.generate_name.map(|prefix| format!("{prefix}*")))
 }
 
 fn outgoing(parts: http::request::Parts, body: RequestBody) -> Request<RequestBody> {
@@ -285,7 +287,8 @@ fn outgoing(parts: http::request::Parts, body: RequestBody) -> Request<RequestBo
     request
 }
 
-/// Reads a body away, so that closing the connection does not turn into a reset while the client still writes.
+/// Reads a body away, so that closing the connection does not turn into a reset while the client still
+/// writes.
 async fn drain(body: RequestBody) {
     if let Err(error) = collect(body).await {
         tracing::debug!(%error, "the body of a request did not come or is too large");
@@ -354,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_one_connection_does_not_cross_the_proxy() {
+    fn headers_about_one_connection_do_not_cross_the_proxy() {
         let mut headers = HeaderMap::new();
         for (name, value) in [
             ("connection", "keep-alive, X-Own"),

@@ -11,9 +11,9 @@ use super::matching::Match;
 /// One thing that goes wrong: on which requests, when, and what then.
 ///
 /// ```
-/// use windlass_testenv::proxy::{Action, Fault, Match, Verb};
+/// use windlass_testenv::proxy::{Action, Fault, Match, RequestVerb};
 ///
-/// let lost = Fault::on(Match::verb(Verb::Patch).resource("configmaps").namespace("x").name("y"))
+/// let lost = Fault::on(Match::verb(RequestVerb::Patch).resource("configmaps").namespace("x").name("y"))
 ///     .nth(2)
 ///     .then(Action::DropAfter);
 /// assert_eq!(
@@ -23,11 +23,11 @@ use super::matching::Match;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// Which requests it is about.
+    /// The requests that the fault applies to.
     pub on: Match,
-    /// At which of them it happens.
+    /// The occasion: which of the matching requests.
     pub when: When,
-    /// What happens.
+    /// The action taken on such a request.
     pub then: Action,
 }
 
@@ -38,8 +38,8 @@ impl Fault {
     }
 }
 
-/// A fault that lacks only its [`Action`]. Of [`nth`](Occasion::nth) and the others the last call counts, except
-/// that [`after`](Occasion::after) and [`times`](Occasion::times) go together.
+/// A fault that lacks only its [`Action`]. Of [`nth`](Occasion::nth) and the others the last call counts,
+/// except that [`after`](Occasion::after) and [`times`](Occasion::times) go together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "an occasion becomes a fault by `.then(action)`"]
 pub struct Occasion {
@@ -48,23 +48,23 @@ pub struct Occasion {
 }
 
 impl Occasion {
-    /// At the first matching request only.
+    /// Applies at the first matching request only.
     pub fn first(self) -> Self {
         self.nth(1)
     }
 
-    /// At the n-th matching request only, counted from 1 from when the fault was added to the proxy, whatever other
-    /// faults did to those before. The 0-th never comes.
+    /// Applies at the n-th matching request only, counted from 1 from when the fault was added to the proxy,
+    /// whatever other faults did to those before. With 0 it never applies.
     pub fn nth(self, n: u64) -> Self {
         Self { when: When::Nth(n), ..self }
     }
 
-    /// At most n times; a request that an earlier fault of the script took does not use one up.
+    /// Applies at most n times; a request that an earlier fault of the script took does not use one up.
     pub fn times(self, n: u64) -> Self {
         Self { when: When::Each { after: self.when.after(), times: Some(n) }, ..self }
     }
 
-    /// Not at the first n matching requests.
+    /// Does not apply to the first n matching requests.
     pub fn after(self, n: u64) -> Self {
         Self { when: When::Each { after: n, times: self.when.times() }, ..self }
     }
@@ -76,17 +76,17 @@ impl Occasion {
     }
 }
 
-/// At which of the matching requests a fault happens.
+/// The choice among the matching requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum When {
-    /// At exactly the n-th, counted from 1.
+    /// Exactly the n-th matching request, counted from 1.
     Nth(u64),
-    /// At each one.
+    /// Every matching request.
     Each {
         /// Except so many at the start.
         after: u64,
-        /// And at most so often.
+        /// The maximum number of times.
         times: Option<u64>,
     },
 }
@@ -106,8 +106,8 @@ impl When {
         }
     }
 
-    /// Whether it is time: `ordinal` counts the matching requests, this one included; `taken` is how often the
-    /// fault happened already.
+    /// Returns true if the fault applies now: `ordinal` counts the matching requests, this one included;
+    /// `taken` counts how often the fault was applied.
     pub(super) fn is_due(self, ordinal: u64, taken: u64) -> bool {
         match self {
             Self::Nth(n) => ordinal == n,
@@ -122,35 +122,35 @@ impl Default for When {
     }
 }
 
-/// What happens to a request.
+/// The action of a fault.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Action {
-    /// The request waits in the network until it is released, then reaches the server, also when the client has
-    /// given up or died meanwhile: a late write. A discarded one never reaches it.
+    /// The request waits in the network until it is released, then reaches the server, also when the client
+    /// has given up or died meanwhile: a late write. A discarded one never reaches it.
     Hold,
-    /// As [`Action::Hold`], for a fixed time.
+    /// Holds the request like [`Action::Hold`], for a fixed time.
     Delay(Duration),
     /// The connection is closed; the request never reaches the server.
     DropBefore,
     /// The server answers, so it has committed; the answer is thrown away and the connection closed.
     DropAfter,
-    /// The server answers, so it has committed; the answer waits until it is released. A discarded answer is lost
-    /// as with [`Action::DropAfter`].
+    /// The server answers, so it has committed; the answer waits until it is released. A discarded answer is
+    /// lost as with [`Action::DropAfter`].
     HoldAnswer,
     /// The proxy answers; the request never reaches the server.
     Answer(Answer),
     /// The request passes, and the stream of its answer breaks. Meant for watches.
     Watch {
-        /// So many whole events (lines, bookmarks included) pass first. With 0 the client gets the head of the
-        /// answer and no event.
+        /// The number of whole events (lines, bookmarks included) that pass first. With 0 the client gets the
+        /// head of the answer and no event.
         after_events: u64,
-        /// How it breaks.
+        /// The way in which the stream breaks.
         then: WatchFault,
     },
 }
 
-/// How the stream of an answer breaks.
+/// The way in which the stream of an answer breaks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum WatchFault {
@@ -158,7 +158,7 @@ pub enum WatchFault {
     Freeze,
     /// The connection is cut, as when a cable is pulled and the peer reset it.
     Cut,
-    /// As [`WatchFault::Cut`], with the next event delivered by half. Happens when that event comes.
+    /// Breaks like [`WatchFault::Cut`], with half of the next event delivered. Happens when that event comes.
     Tear,
     /// The client's connection stays open, and nothing ever arrives again; the server's is closed.
     HalfOpen,
@@ -255,11 +255,11 @@ impl fmt::Display for WatchFault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proxy::Verb;
+    use crate::proxy::RequestVerb;
 
     #[test]
     fn every_fault_prints_as_one_readable_line() {
-        let patch = || Match::verb(Verb::Patch).resource("configmaps").namespace("x").name("y");
+        let patch = || Match::verb(RequestVerb::Patch).resource("configmaps").namespace("x").name("y");
         let watch = || Match::watches().resource("pods").namespace("x");
         let table = [
             (
@@ -287,7 +287,7 @@ mod tests {
                 "every patch of configmaps x/y after the first 3, 2 times: answer 409 Conflict",
             ),
             (
-                Fault::on(Match::verbs([Verb::Get, Verb::List]).group("apps"))
+                Fault::on(Match::verbs([RequestVerb::Get, RequestVerb::List]).group("apps"))
                     .times(1)
                     .then(Answer::too_many_requests(Duration::from_secs(2))),
                 "every get or list of group apps, once: answer 429 TooManyRequests, retry after 2 s",

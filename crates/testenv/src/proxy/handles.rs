@@ -1,4 +1,4 @@
-//! What a test holds in its hands while the proxy runs.
+//! Handles that a test holds while the proxy runs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ impl FaultHandle {
         Self { control, id, tally, fault }
     }
 
-    /// The fault.
+    /// The fault as it was added.
     pub fn fault(&self) -> &Fault {
         &self.fault
     }
 
-    /// How often it took effect. With [`Action::HoldAnswer`](super::Action::HoldAnswer) and
-    /// [`Action::DropAfter`](super::Action::DropAfter) that is after the server answered; with a fault in a stream,
-    /// when the stream breaks.
+    /// The number of times the fault took effect. With [`Action::HoldAnswer`](super::Action::HoldAnswer) and
+    /// [`Action::DropAfter`](super::Action::DropAfter) that is after the server answered; with a fault in a
+    /// stream, when the stream breaks.
     pub fn hits(&self) -> u64 {
         self.tally.hits()
     }
@@ -40,14 +40,14 @@ impl FaultHandle {
         self.control.wait_for_hits(&self.tally, &self.fault, hits).await
     }
 
-    /// Lets go of all that it holds now: requests, answers, frozen streams. The fault stays, and holds what comes
-    /// later if it is due.
+    /// Lets go of all that it holds now: requests, answers, frozen streams. The fault stays, and holds what
+    /// comes later if it is due.
     pub fn release(&self) {
         self.control.judge(self.id, &self.tally, Verdict::Release);
     }
 
-    /// Throws away all that it holds now: requests never reach the server, answers are lost, streams are cut; their
-    /// connections are closed. The fault stays.
+    /// Throws away all that it holds now: requests never reach the server, answers are lost, streams are cut;
+    /// their connections are closed. The fault stays.
     pub fn discard(&self) {
         self.control.judge(self.id, &self.tally, Verdict::Discard);
     }

@@ -1,4 +1,4 @@
-//! What went through the proxy, in the order in which it arrived.
+//! The log of the requests that went through the proxy, in the order in which they arrived.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,16 +12,16 @@ use super::request::RequestSeen;
 /// One request and what became of it so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
-    /// Counts the proxy's requests from 1, in order of arrival. Requests under way at the same time may reach the
-    /// server in another order.
+    /// Counts the proxy's requests from 1, in order of arrival. Requests under way at the same time may reach
+    /// the server in another order.
     pub sequence: u64,
-    /// The request.
+    /// The request as the proxy understood it.
     pub request: RequestSeen,
     /// The fault that hit it, from the moment that it did.
     pub fault: Option<Fault>,
     /// The status code of the server's answer: a write with a 2xx here is committed, whatever the client saw.
     pub server: Option<u16>,
-    /// What the client got.
+    /// The part of the answer that reached the client.
     pub client: Delivery,
 }
 
@@ -40,11 +40,11 @@ impl fmt::Display for Seen {
     }
 }
 
-/// What the client got of an answer.
+/// The part of an answer that reached the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Delivery {
-    /// Nothing yet.
+    /// The client has received nothing yet.
     Waiting,
     /// An answer with this status; its body may still be flowing.
     Answered(u16),
@@ -52,7 +52,7 @@ pub enum Delivery {
     Broken(u16),
     /// A closed connection and no answer.
     Closed,
-    /// It left before there was an answer.
+    /// The client left before there was an answer.
     Left,
 }
 

@@ -1,17 +1,18 @@
-//! Which requests a fault is about.
+//! Matching of requests.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::request::{RequestSeen, Verb};
+use super::request::{RequestSeen, RequestVerb};
 
 /// A condition on requests. Everything that is set must hold; what is not set is not asked.
 ///
 /// ```
-/// use windlass_testenv::proxy::{Match, Verb};
+/// use windlass_testenv::proxy::{Match, RequestVerb};
 ///
-/// let status_of_one = Match::verb(Verb::Apply).resource("harborclusters/status").namespace("x").name("h");
+/// let status_of_one =
+/// Match::verb(RequestVerb::Apply).resource("harborclusters/status").namespace("x").name("h");
 /// assert_eq!(status_of_one.to_string(), "apply of harborclusters/status x/h");
 ///
 /// let work = Match::writes().except("leases").except("events");
@@ -22,7 +23,7 @@ use super::request::{RequestSeen, Verb};
 #[must_use]
 pub struct Match {
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    verbs: Vec<Verb>,
+    verbs: Vec<RequestVerb>,
     #[serde(skip_serializing_if = "Option::is_none")]
     group: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,76 +41,78 @@ pub struct Match {
 }
 
 impl Match {
-    /// Every request.
+    /// Matches every request.
     pub fn any() -> Self {
         Self::default()
     }
 
-    /// Requests of one verb. Note that a server-side apply is [`Verb::Apply`], not [`Verb::Patch`].
-    pub fn verb(verb: Verb) -> Self {
+    /// Requests of one verb. Note that a server-side apply is [`RequestVerb::Apply`], not
+    /// [`RequestVerb::Patch`].
+    pub fn verb(verb: RequestVerb) -> Self {
         Self::verbs([verb])
     }
 
     /// Requests of any of these verbs.
-    pub fn verbs(verbs: impl IntoIterator<Item = Verb>) -> Self {
+    pub fn verbs(verbs: impl IntoIterator<Item = RequestVerb>) -> Self {
         Self { verbs: verbs.into_iter().collect(), ..Self::default() }
     }
 
     /// Every request that may change an object.
     pub fn writes() -> Self {
-        Self::verbs(Verb::WRITES)
+        Self::verbs(RequestVerb::WRITES)
     }
 
-    /// Every watch.
+    /// Matches every watch.
     pub fn watches() -> Self {
-        Self::verb(Verb::Watch)
+        Self::verb(RequestVerb::Watch)
     }
 
-    /// Only this API group; `""` is the core group.
+    /// Matches only this API group; `""` is the core group.
     pub fn group(mut self, group: impl Into<String>) -> Self {
         self.group = Some(group.into());
         self
     }
 
-    /// Only this resource, written as in RBAC: `pods` is the objects themselves, `pods/status` one
+    /// Matches only this resource, written as in RBAC: `pods` is the objects themselves, `pods/status` one
     /// subresource, `pods/*` both the objects and every subresource.
     pub fn resource(mut self, resource: impl Into<String>) -> Self {
         self.resource = Some(resource.into());
         self
     }
 
-    /// Not this resource (same notation); may be given several times.
+    /// Excludes this resource (same notation); may be repeated.
     pub fn except(mut self, resource: impl Into<String>) -> Self {
         self.except.push(resource.into());
         self
     }
 
-    /// Only this namespace.
+    /// Matches only this namespace.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self
     }
 
-    /// Only the object of this name; one that ends in `*` stands for all that begin so. A create is matched by name
-    /// only if the proxy [reads](super::FaultProxy::name_creates) it: the name is in its body.
+    /// Matches only the object of this name; a name that ends in `*` stands for all that begin so. A create
+    /// is matched by name only if the proxy [reads](super::FaultProxy::name_creates) it: the name is in its
+    /// body.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Only this path, exactly, without the query: for what is no resource, such as `/version`.
+    /// Matches only this exact path, without the query: for paths that are no resource, such as `/version`.
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.path = Some(path.into());
         self
     }
 
-    /// Only clients whose `User-Agent` contains this text: tells the replicas of an operator apart.
+    /// Matches only clients whose `User-Agent` contains this text: tells the replicas of an operator apart.
     pub fn user_agent(mut self, part: impl Into<String>) -> Self {
         self.user_agent = Some(part.into());
         self
     }
 
-    /// Whether a request is meant.
+    /// Returns true if the request matches.
     pub fn matches(&self, request: &RequestSeen) -> bool {
         (self.verbs.is_empty() || self.verbs.contains(&request.verb))
             && self.group.as_ref().is_none_or(|group| request.resource.is_some() && *group == request.group)
@@ -151,10 +154,10 @@ impl fmt::Display for Match {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.verbs.is_empty() {
             f.write_str("request")?;
-        } else if self.verbs == Verb::WRITES {
+        } else if self.verbs == RequestVerb::WRITES {
             f.write_str("write")?;
         } else {
-            let verbs: Vec<String> = self.verbs.iter().map(Verb::to_string).collect();
+            let verbs: Vec<String> = self.verbs.iter().map(RequestVerb::to_string).collect();
             f.write_str(&verbs.join(" or "))?;
         }
         if let Some(resource) = &self.resource {
@@ -202,8 +205,8 @@ mod tests {
         let version = request(&Method::GET, "/version");
         let table = [
             (Match::any(), true, true),
-            (Match::verb(Verb::Update), true, false),
-            (Match::verbs([Verb::Get, Verb::Update]), true, true),
+            (Match::verb(RequestVerb::Update), true, false),
+            (Match::verbs([RequestVerb::Get, RequestVerb::Update]), true, true),
             (Match::writes(), true, false),
             (Match::watches(), false, false),
             (Match::any().group("apps"), true, false),

@@ -1,28 +1,28 @@
-//! A proxy between a Kubernetes client and a kube-apiserver that does, on command, what networks and servers do
-//! on bad days.
+//! A proxy between a Kubernetes client and a kube-apiserver that does, on command, what networks and servers
+//! do on bad days.
 //!
 //! # What it promises
 //!
-//! - It speaks HTTP, so a fault can be about *the second patch of this object*, and can come between the server's
-//!   commit and the client's knowledge of it. Without faults it is transparent: bodies are streamed frame by frame
-//!   in both directions, headers pass (the bearer token with them), upgraded connections (exec, port-forward) are
-//!   tunnelled.
-//! - Faults are values: built, compared, printed as one line each, written down and read again. The same script and the
-//!   same requests in the same order give the same faults.
-//! - Every request is written down in order of arrival with the server's answer, the client's, and the fault that
-//!   hit it ([`FaultProxy::seen`]).
+//! - It speaks HTTP, so a fault can be about *the second patch of this object*, and can come between the
+//!   server's commit and the client's knowledge of it. Without faults it is transparent: bodies are streamed
+//!   frame by frame in both directions, headers pass (the bearer token with them), upgraded connections
+//!   (exec, port-forward) are tunnelled.
+//! - Faults are values: built, compared, printed as one line each, written down and read again. The same
+//!   script and the same requests in the same order give the same faults.
+//! - Every request is written down in order of arrival with the server's answer, the client's, and the fault
+//!   that hit it ([`FaultProxy::seen`]).
 //! - It survives the API server. A server that cannot be reached, or breaks off before its answer, looks to
-//!   the client like a connection that is closed without an answer; there is no 502. When the server is back, so is the
-//!   proxy.
+//!   the client like a connection that is closed without an answer; there is no 502. When the server is back,
+//!   so is the proxy.
 //! - Everything is bounded, and dropping the [`FaultProxy`] ends all of it.
 //!
 //! # A script
 //!
 //! ```
 //! use std::time::Duration;
-//! use windlass_testenv::proxy::{Action, Answer, Fault, Match, Script, Verb, WatchFault};
+//! use windlass_testenv::proxy::{Action, Answer, Fault, Match, Script, RequestVerb, WatchFault};
 //!
-//! let configs = || Match::verb(Verb::Apply).resource("configmaps").namespace("x");
+//! let configs = || Match::verb(RequestVerb::Apply).resource("configmaps").namespace("x");
 //! let script = Script::from([
 //!     Fault::on(configs()).first().then(Answer::conflict()),
 //!     Fault::on(configs()).nth(2).then(Action::DropAfter),
@@ -41,8 +41,8 @@
 //!
 //! # Stopping the world at the n-th write
 //!
-//! [`Action::Hold`] stops before the server sees the write, [`Action::HoldAnswer`] after it committed. Both wait, and
-//! the handle tells when they do:
+//! [`Action::Hold`] stops before the server sees the write, [`Action::HoldAnswer`] after it committed. Both
+//! wait, and the handle tells when they do:
 //!
 //! ```no_run
 //! # use windlass_testenv::proxy::{Action, Fault, FaultProxy, Match, WaitError};
@@ -56,8 +56,8 @@
 //! # }
 //! ```
 //!
-//! A held request belongs to the network: released, it reaches the server even if its client is gone by then, as the
-//! late write of a leader that was deposed would. [Discarded](FaultHandle::discard), it never does.
+//! A held request belongs to the network: released, it reaches the server even if its client is gone by then,
+//! as the late write of a leader that was deposed would. [Discarded](FaultHandle::discard), it never does.
 //!
 //! # Cutting one replica off
 //!
@@ -75,13 +75,13 @@
 //! # What it does not do
 //!
 //! - HTTP/2, and client certificates: who the client is must be said in a header.
-//! - Look into bodies, but for the [names of new objects](FaultProxy::name_creates) if it is asked to: otherwise a
-//!   create has no name to match. The events of a stream are its lines: JSON, not compressed.
+//! - Look into bodies, but for the [names of new objects](FaultProxy::name_creates) if it is asked to:
+//!   otherwise a create has no name to match. The events of a stream are its lines: JSON, not compressed.
 //! - Faults inside of a tunnel, once the protocol was switched; they can hit the request that opens it.
-//! - Faults below HTTP (lost packets, slow bytes). A frozen or half-open connection is still acknowledged by the kernel,
-//!   so TCP keep-alive does not notice it; only a deadline of the client's does.
-//! - Refuse connections. The port is open as long as the proxy lives; [`Action::DropBefore`] on [`Match::any`] is as
-//!   near as it gets.
+//! - Faults below HTTP (lost packets, slow bytes). A frozen or half-open connection is still acknowledged by
+//!   the kernel, so TCP keep-alive does not notice it; only a deadline of the client's does.
+//! - Refuse connections. The port is open as long as the proxy lives; [`Action::DropBefore`] on
+//!   [`Match::any`] is as near as it gets.
 
 mod answer;
 mod control;
@@ -113,5 +113,5 @@ pub use fault::{Action, Fault, Occasion, WatchFault, When};
 pub use handles::{FaultHandle, FreezeGuard};
 pub use log::{Delivery, Seen};
 pub use matching::Match;
-pub use request::{RequestSeen, Verb};
+pub use request::{RequestSeen, RequestVerb};
 pub use script::Script;

@@ -1,9 +1,10 @@
-//! What a request asks of the API server, read from its line and headers alone.
+//! The meaning of a request to the API server, read from its line and headers alone.
 //!
-//! Promise: [`RequestSeen::parse`] is pure and total. Every request gets a value, and for resource requests the
-//! verb, group, resource, namespace and name are those that the API server itself derives for authorization.
-//! Two differences, on purpose: a server-side apply is a verb of its own ([`Verb::Apply`], the server says
-//! `patch`), and a Namespace object has no namespace (the server says it is in itself).
+//! Promise: [`RequestSeen::parse`] is pure and total. Every request gets a value, and for resource requests
+//! the verb, group, resource, namespace and name are those that the API server itself derives for
+//! authorization. Two differences, on purpose: a server-side apply is a verb of its own
+//! ([`RequestVerb::Apply`], the server says `patch`), and a Namespace object has no namespace (the server
+//! says it is in itself).
 //!
 //! It never looks into a body, so a `create` has no name, and a patch that happens to change nothing is still
 //! a write.
@@ -16,10 +17,10 @@ use http::{HeaderMap, Method, Uri};
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 
-/// What a request does, in the API server's words.
+/// The verb of a request, in the API server's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verb {
+pub enum RequestVerb {
     /// Reads one object, or a path that is no resource (`/version`, discovery).
     Get,
     /// Reads a collection.
@@ -28,7 +29,7 @@ pub enum Verb {
     Watch,
     /// `POST`, also to subresources (`pods/eviction`).
     Create,
-    /// `PUT`.
+    /// An update: `PUT`.
     Update,
     /// `PATCH` of any kind but server-side apply.
     Patch,
@@ -42,18 +43,18 @@ pub enum Verb {
     Other,
 }
 
-impl Verb {
+impl RequestVerb {
     /// The verbs that may change an object.
     pub const WRITES: [Self; 6] =
         [Self::Create, Self::Update, Self::Patch, Self::Apply, Self::Delete, Self::DeleteCollection];
 
-    /// Whether the verb may change an object.
+    /// Returns true if the verb may change an object.
     pub fn is_write(self) -> bool {
         Self::WRITES.contains(&self)
     }
 }
 
-impl fmt::Display for Verb {
+impl fmt::Display for RequestVerb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Get => "get",
@@ -73,8 +74,8 @@ impl fmt::Display for Verb {
 /// One request, as the proxy understood it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestSeen {
-    /// What it does.
-    pub verb: Verb,
+    /// The verb of the request.
+    pub verb: RequestVerb,
     /// The API group; empty for the core group and for paths that are no resource.
     pub group: String,
     /// The API version; empty for paths that are no resource.
@@ -99,7 +100,8 @@ impl RequestSeen {
         let target = Target::parse(uri.path());
         let query = Query(uri.query().unwrap_or_default());
         let verb = verb(method, headers, &target, &query);
-        let named_by_selector = matches!(verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
+        let named_by_selector =
+            matches!(verb, RequestVerb::List | RequestVerb::Watch | RequestVerb::DeleteCollection);
         let name = target.name.or_else(|| if named_by_selector { query.selected_name() } else { None });
         Self {
             verb,
@@ -138,7 +140,7 @@ impl fmt::Display for RequestSeen {
     }
 }
 
-/// What a path points at.
+/// The target of a request's path.
 #[derive(Default)]
 struct Target {
     group: String,
@@ -186,24 +188,24 @@ impl Target {
     }
 }
 
-fn verb(method: &Method, headers: &HeaderMap, target: &Target, query: &Query<'_>) -> Verb {
+fn verb(method: &Method, headers: &HeaderMap, target: &Target, query: &Query<'_>) -> RequestVerb {
     let reads = method == Method::GET || method == Method::HEAD;
     if target.resource.is_none() {
-        return if reads { Verb::Get } else { Verb::Other };
+        return if reads { RequestVerb::Get } else { RequestVerb::Other };
     }
     let collection = target.name.is_none();
     match *method {
-        Method::GET | Method::HEAD if target.watch_prefix => Verb::Watch,
-        Method::GET | Method::HEAD if collection && query.watches() => Verb::Watch,
-        Method::GET | Method::HEAD if collection => Verb::List,
-        Method::GET | Method::HEAD => Verb::Get,
-        Method::POST => Verb::Create,
-        Method::PUT => Verb::Update,
-        Method::PATCH if is_apply(headers) => Verb::Apply,
-        Method::PATCH => Verb::Patch,
-        Method::DELETE if collection => Verb::DeleteCollection,
-        Method::DELETE => Verb::Delete,
-        _ => Verb::Other,
+        Method::GET | Method::HEAD if target.watch_prefix => RequestVerb::Watch,
+        Method::GET | Method::HEAD if collection && query.watches() => RequestVerb::Watch,
+        Method::GET | Method::HEAD if collection => RequestVerb::List,
+        Method::GET | Method::HEAD => RequestVerb::Get,
+        Method::POST => RequestVerb::Create,
+        Method::PUT => RequestVerb::Update,
+        Method::PATCH if is_apply(headers) => RequestVerb::Apply,
+        Method::PATCH => RequestVerb::Patch,
+        Method::DELETE if collection => RequestVerb::DeleteCollection,
+        Method::DELETE => RequestVerb::Delete,
+        _ => RequestVerb::Other,
     }
 }
 
@@ -336,12 +338,12 @@ mod tests {
     fn an_apply_is_told_from_other_patches_by_its_content_type() {
         let path = "/api/v1/namespaces/x/configmaps/y?fieldManager=m";
         for (content_type, expected) in [
-            (Some("application/apply-patch+yaml"), Verb::Apply),
-            (Some("application/apply-patch+cbor"), Verb::Apply),
-            (Some("Application/Apply-Patch+YAML; charset=utf-8"), Verb::Apply),
-            (Some("application/merge-patch+json"), Verb::Patch),
-            (Some("application/json-patch+json"), Verb::Patch),
-            (None, Verb::Patch),
+            (Some("application/apply-patch+yaml"), RequestVerb::Apply),
+            (Some("application/apply-patch+cbor"), RequestVerb::Apply),
+            (Some("Application/Apply-Patch+YAML; charset=utf-8"), RequestVerb::Apply),
+            (Some("application/merge-patch+json"), RequestVerb::Patch),
+            (Some("application/json-patch+json"), RequestVerb::Patch),
+            (None, RequestVerb::Patch),
         ] {
             assert_eq!(seen("PATCH", path, content_type).verb, expected, "{content_type:?}");
         }

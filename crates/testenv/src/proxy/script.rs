@@ -1,7 +1,7 @@
 //! Scripts, and the pure bookkeeping of which fault takes which request.
 //!
-//! Promise: [`Cast::offer`] is deterministic. The same faults offered the same requests in the same order take the
-//! same ones.
+//! Promise: [`Cast::offer`] is deterministic. The same faults offered the same requests in the same order
+//! take the same ones.
 
 use std::fmt;
 
@@ -12,8 +12,8 @@ use super::request::RequestSeen;
 
 /// An ordered list of faults. A request goes to the first fault that matches it and is due; at most one.
 ///
-/// Every fault counts all requests that match it, also those that an earlier fault took: "2nd patch" is the second
-/// patch on the wire.
+/// Every fault counts all requests that match it, also those that an earlier fault took: "2nd patch" is the
+/// second patch on the wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Script {
@@ -111,9 +111,9 @@ mod tests {
     use http::{HeaderMap, Method};
 
     use super::*;
-    use crate::proxy::{Answer, Match, Occasion, Verb};
+    use crate::proxy::{Answer, Match, Occasion, RequestVerb};
 
-    /// Which faults (by position) take a row of gets (`g`) and puts (`p`).
+    /// The faults (by position) that apply to a row of gets (`g`) and puts (`p`).
     fn taken(faults: impl IntoIterator<Item = Fault>, requests: &str) -> Vec<Option<u64>> {
         let mut cast = Cast::default();
         for (id, fault) in (0..).zip(faults) {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     fn gets() -> Occasion {
-        Fault::on(Match::verb(Verb::Get))
+        Fault::on(Match::verb(RequestVerb::Get))
     }
 
     fn any() -> Occasion {

@@ -9,8 +9,8 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// All tasks of one proxy. Tasks hold references to what holds this, so it is ended by [`Tasks::close`], not by
-/// the last reference.
+/// All tasks of one proxy. Tasks hold references to what holds this, so it is ended by [`Tasks::close`], not
+/// by the last reference.
 #[derive(Debug)]
 pub(super) struct Tasks(Mutex<Option<JoinSet<()>>>);
 
@@ -19,8 +19,8 @@ impl Tasks {
         Self(Mutex::new(Some(JoinSet::new())))
     }
 
-    /// Starts a task, which lives until it ends, is aborted, or the proxy closes. Once closed, nothing starts and the
-    /// future is dropped.
+    /// Starts a task, which lives until it ends, is aborted, or the proxy closes. Once closed, nothing starts
+    /// and the future is dropped.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> Option<AbortHandle> {
         let mut guard = lock(&self.0);
         let tasks = guard.as_mut()?;

@@ -55,7 +55,7 @@ mod tests {
     use crate::proxy::tests::certificates::Certificates;
 
     #[test]
-    fn what_is_wrong_with_a_pem_text_is_said_without_its_content() {
+    fn an_error_in_a_pem_text_is_reported_without_its_content() {
         let good = Certificates::generate();
         let errors = [
             acceptor(b"", good.key_pem.as_bytes()).err(),

@@ -10,7 +10,7 @@ use super::upstream::UpstreamBody;
 /// The slot in which a request that becomes a tunnel leaves it for its connection.
 pub(super) type TunnelSlot = Arc<Mutex<Option<Tunnel>>>;
 
-/// Both ends of an upgraded connection.
+/// The two ends of an upgraded connection.
 pub(super) struct Tunnel {
     pub(super) client: OnUpgrade,
     pub(super) server: OnUpgrade,

@@ -1,8 +1,8 @@
 //! Connections to the API server.
 //!
 //! Promise: [`Upstream::send`] sends a request at most once. A connection serves one request at a time and is
-//! used again only after its answer was read to the end; one that the server closed meanwhile is replaced as long as
-//! nothing was written to it.
+//! used again only after its answer was read to the end; one that the server closed meanwhile is replaced as
+//! long as nothing was written to it.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -76,8 +76,8 @@ impl Upstream {
 
     /// Sends a request and waits for the head of its answer.
     ///
-    /// Dropped midway, the connection is closed: as with any client that leaves, the request may or may not have
-    /// reached the server.
+    /// Dropped midway, the connection is closed: as with any client that leaves, the request may or may not
+    /// have reached the server.
     pub(super) async fn send(
         self: &Arc<Self>,
         mut request: Request<RequestBody>,
@@ -86,7 +86,8 @@ impl Upstream {
         if let Some(mut connection) = self.take_idle() {
             match connection.sender.try_send_request(request).await {
                 Ok(response) => return Ok(self.receive(response, connection)),
-                // The request comes back untouched when the connection was closed before anything was written.
+                // The request comes back untouched when the connection was closed before anything was
+                // written.
                 Err(mut error) => match error.take_message() {
                     Some(unsent) => request = unsent,
                     None => return Err(error.into_error().into()),
@@ -141,8 +142,8 @@ impl Upstream {
     }
 }
 
-/// An answer's body with the connection that it comes from. Read to the end, the connection serves again; dropped
-/// before, it is closed.
+/// An answer's body with the connection that it comes from. Read to the end, the connection serves again;
+/// dropped before, it is closed.
 pub(super) struct UpstreamBody {
     inner: Incoming,
     ended: bool,

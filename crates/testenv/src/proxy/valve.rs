@@ -7,13 +7,13 @@ use std::task::{Context, Waker};
 use super::script::FaultId;
 use super::sync::lock;
 
-/// Says whether bytes flow.
+/// A switch that stops and releases the bytes of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Valve(Mutex<ValveState>);
 
 #[derive(Debug, Default)]
 struct ValveState {
-    /// It flows again when the last of them lets go.
+    /// The faults that freeze the stream; data flows again when none is left.
     frozen_by: BTreeSet<FaultId>,
     /// Final: a broken stream stays broken.
     fate: Option<Fate>,

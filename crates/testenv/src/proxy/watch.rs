@@ -1,7 +1,8 @@
 //! The body of an answer, which obeys the [valve](super::valve) that others turn.
 //!
-//! Frames pass as they come; nothing is collected. A frozen stream is not read, so the bytes wait in the sockets
-//! and, when those are full, at the server, as behind a real stalled network: memory stays bounded and order is kept.
+//! Frames pass as they come; nothing is collected. A frozen stream is not read, so the bytes wait in the
+//! sockets and, when those are full, at the server, as behind a real stalled network: memory stays bounded
+//! and order is kept.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ pub(super) struct Pending {
     pub(super) after_events: u64,
     pub(super) fault: FaultId,
     pub(super) then: WatchFault,
-    /// What is sent before the end, with [`WatchFault::Error`].
+    /// The text sent before the end, with [`WatchFault::Error`].
     pub(super) last_words: Bytes,
 }
 
@@ -42,7 +43,7 @@ pub(super) struct StreamBody<B> {
     rest: Bytes,
     pending: Option<Pending>,
     last_words: Option<Bytes>,
-    /// What was passed before a cut has been given to the socket.
+    /// Set when the bytes that were passed before a cut have reached the socket.
     flushed: bool,
     valve: Arc<Valve>,
     control: Arc<Control>,
@@ -96,7 +97,7 @@ impl<B> StreamBody<B> {
         half
     }
 
-    /// Whether the pending fault happens now, rather than after more events or with the next one.
+    /// Returns true if the pending fault happens now, rather than after more events or with the next one.
     fn is_due(&self) -> bool {
         self.pending.as_ref().is_some_and(|pending| {
             pending.after_events == 0 && (pending.then != WatchFault::Tear || !self.rest.is_empty())

@@ -1,4 +1,4 @@
-//! What belongs to the state of a scenario.
+//! The kinds whose objects belong to the state of a scenario.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,6 +27,7 @@ pub struct Kind {
     pub(super) status: bool,
     pub(super) selector: Option<String>,
     once: Option<Test>,
+    available: Option<Test>,
 }
 
 impl Kind {
@@ -39,13 +40,14 @@ impl Kind {
         ApiResource::erase::<K>(&K::DynamicType::default()).into()
     }
 
-    /// Its objects are made once and never changed: their content when they are first seen is random or comes from
-    /// elsewhere, and must still be the same at the end of the repetition. It is not compared with other runs.
+    /// Declares that objects of this kind are created once and never changed: their content when they are
+    /// first seen is random or comes from elsewhere, and must still be the same at the end of the repetition.
+    /// It is not compared with other runs.
     pub fn created_once(self) -> Self {
         self.created_once_where(|_| true)
     }
 
-    /// As [`created_once`](Self::created_once), for those of its objects for which `applies` holds.
+    /// Declares [`created_once`](Self::created_once) for the objects for which `applies` returns true.
     pub fn created_once_where(
         self,
         applies: impl Fn(&DynamicObject) -> bool + Send + Sync + 'static,
@@ -53,19 +55,34 @@ impl Kind {
         Self { once: Some(Arc::new(applies)), ..self }
     }
 
-    /// The status is compared as well (without times and observed generations). Without this it is not, since that of
-    /// most built-in kinds tells how things came about.
+    /// Declares that an object for which `is_available` has returned true stays so, through every
+    /// disturbance, until a [disruptive](super::Torture::disruptive) step begins, and is not deleted before
+    /// either. A change that does not ask for it must not take a service away, whoever dies meanwhile.
+    pub fn stays_available_where(
+        self,
+        is_available: impl Fn(&DynamicObject) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self { available: Some(Arc::new(is_available)), ..self }
+    }
+
+    /// The status is compared as well (without times and observed generations). Without this it is not, since
+    /// that of most built-in kinds tells how things came about.
     pub fn with_status(self) -> Self {
         Self { status: true, ..self }
     }
 
-    /// Only objects with these labels, written as for `kubectl -l`.
+    /// Selects only objects with these labels, written as for `kubectl -l`.
     pub fn labelled(self, selector: impl Into<String>) -> Self {
         Self { selector: Some(selector.into()), ..self }
     }
 
     pub(super) fn is_once(&self, object: &DynamicObject) -> bool {
         self.once.as_ref().is_some_and(|applies| applies(object))
+    }
+
+    /// Returns whether the object is available; `None` if nothing is declared about that.
+    pub(super) fn is_available(&self, object: &DynamicObject) -> Option<bool> {
+        self.available.as_ref().map(|is_available| is_available(object))
     }
 
     pub(super) fn api(&self, client: &Client, namespace: &str) -> Api<DynamicObject> {
@@ -80,7 +97,7 @@ impl Kind {
 /// A kind that is not known at compile time.
 impl From<ApiResource> for Kind {
     fn from(resource: ApiResource) -> Self {
-        Self { resource, status: false, selector: None, once: None }
+        Self { resource, status: false, selector: None, once: None, available: None }
     }
 }
 
@@ -95,6 +112,9 @@ impl fmt::Display for Kind {
         }
         if self.status {
             f.write_str(", with its status")?;
+        }
+        if self.available.is_some() {
+            f.write_str(", stays available")?;
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! Every object of the declared kinds that lived during a run, from its first sight to its end.
 //!
-//! It watches from before the operator starts, and a watch tells of every object, however short its life is. Only if the
-//! server has forgotten where the watch was does it list again, and may miss what lived and died in between.
-//! Objects that every namespace has are left out.
+//! It watches from before the operator starts, and a watch tells of every object, however short its life is.
+//! Only if the server has forgotten where the watch was does it list again, and may miss what lived and died
+//! in between. Objects that every namespace has are left out.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,20 +20,20 @@ use super::snapshot::Snapshot;
 use crate::error::{Error, Result};
 use crate::eventually::eventually;
 
-/// What every namespace has, by kind and name.
+/// Objects that every namespace has, by kind and name.
 const EVERYWHERE: [(&str, &str); 2] = [("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")];
 
 /// Changes objects before they are compared.
-pub(super) type Normaliser = Arc<dyn Fn(&mut DynamicObject) + Send + Sync>;
+pub(crate) type Normaliser = Arc<dyn Fn(&mut DynamicObject) + Send + Sync>;
 
-/// What is watched, and where.
-pub(super) struct Scope {
-    pub(super) client: Client,
-    pub(super) namespace: String,
-    pub(super) kinds: Vec<Kind>,
-    pub(super) normalisers: Vec<Normaliser>,
+/// The kinds and the namespace that are watched.
+pub(crate) struct Scope {
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
+    pub(crate) kinds: Vec<Kind>,
+    pub(crate) normalisers: Vec<Normaliser>,
     /// The service account of the operator is the harness's, not the scenario's.
-    pub(super) account: String,
+    pub(crate) account: String,
 }
 
 /// The life of one object.
@@ -41,23 +41,47 @@ struct Life {
     name: String,
     raw_name: String,
     generated: bool,
-    /// Its content when it was first seen, if it is created once.
+    /// The content when the object was first seen, if it is created once.
     first: Option<Value>,
-    /// Its resource version as long as it lives.
+    /// The resource version, as long as the object exists.
     version: Option<String>,
-    /// What changed although it should not.
+    /// True if the object changed although it must not.
     changed: bool,
+    availability: Availability,
+}
+
+/// The availability of an object so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Availability {
+    /// Not available, or nothing is declared about that.
+    No,
+    Yes,
+    /// It was available and then was not, in a step that is not disruptive.
+    Interrupted,
+}
+
+impl Availability {
+    fn next(self, available: bool, disruptive: bool) -> Self {
+        match self {
+            Self::Interrupted => Self::Interrupted,
+            Self::Yes if !available && !disruptive => Self::Interrupted,
+            _ if available => Self::Yes,
+            _ => Self::No,
+        }
+    }
 }
 
 /// Lives by kind (its place in the scope) and uid.
 #[derive(Default)]
 struct Lives {
-    lives: BTreeMap<(usize, String), Life>,
+    by_uid: BTreeMap<(usize, String), Life>,
     events: u64,
+    /// True during a step that may make objects unavailable.
+    disruptive: bool,
 }
 
 /// Watches as long as it lives.
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     scope: Arc<Scope>,
     lives: Arc<Mutex<Lives>>,
     _watches: JoinSet<()>,
@@ -65,7 +89,7 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// Lists every kind once and watches from there.
-    pub(super) async fn open(scope: Scope) -> Result<Self> {
+    pub(crate) async fn open(scope: Scope) -> Result<Self> {
         let scope = Arc::new(scope);
         let lives = Arc::new(Mutex::new(Lives::default()));
         let mut watches = JoinSet::new();
@@ -77,22 +101,22 @@ impl Ledger {
         Ok(Self { scope, lives, _watches: watches })
     }
 
-    /// How many events came so far: a measure of unrest.
-    pub(super) fn events(&self) -> u64 {
+    /// The number of events so far: a measure of activity.
+    pub(crate) fn events(&self) -> u64 {
         lock(&self.lives).events
     }
 
     /// The names that the server made up, with their patterns.
     pub(super) fn generated(&self) -> BTreeMap<String, String> {
         let lives = lock(&self.lives);
-        let generated = lives.lives.values().filter(|life| life.generated);
+        let generated = lives.by_uid.values().filter(|life| life.generated);
         generated.map(|life| (life.raw_name.clone(), life.name.clone())).collect()
     }
 
     /// The objects that are created once and were changed nevertheless.
     pub(super) fn changed(&self) -> Vec<String> {
         let lives = lock(&self.lives);
-        let changed = lives.lives.iter().filter(|(_, life)| life.changed);
+        let changed = lives.by_uid.iter().filter(|(_, life)| life.changed);
         changed
             .map(|((kind, _), life)| {
                 let kind = self.scope.kinds[*kind].name();
@@ -101,8 +125,26 @@ impl Ledger {
             .collect()
     }
 
+    /// Says whether the present step may make objects unavailable.
+    pub(super) fn set_disruptive(&self, disruptive: bool) {
+        lock(&self.lives).disruptive = disruptive;
+    }
+
+    /// The objects that were available and then were not, though no step asked for that.
+    pub(super) fn interrupted(&self) -> Vec<String> {
+        let lives = lock(&self.lives);
+        let interrupted =
+            lives.by_uid.iter().filter(|(_, life)| life.availability == Availability::Interrupted);
+        interrupted
+            .map(|((kind, _), life)| {
+                let kind = self.scope.kinds[*kind].name();
+                format!("{kind} {} was available, and then it was not", life.name)
+            })
+            .collect()
+    }
+
     /// The present state as the server lists it; `Err` as long as the watches are behind.
-    pub(super) async fn snapshot(&self) -> Result<Snapshot, String> {
+    pub(crate) async fn snapshot(&self) -> Result<Snapshot, String> {
         let mut snapshot = Snapshot::default();
         for (index, kind) in self.scope.kinds.iter().enumerate() {
             let listed = self.scope.list(index).await.map_err(|error| error.to_string())?.0;
@@ -115,7 +157,7 @@ impl Ledger {
                 .map(|object| (object.uid().unwrap_or_default(), object.resource_version()))
                 .collect();
             let lives = lock(&self.lives);
-            let of_kind = lives.lives.iter().filter(|((kind, _), _)| *kind == index);
+            let of_kind = lives.by_uid.iter().filter(|((kind, _), _)| *kind == index);
             let alive = of_kind.clone().filter(|(_, life)| life.version.is_some());
             let alive: BTreeMap<String, Option<String>> =
                 alive.map(|((_, uid), life)| (uid.clone(), life.version.clone())).collect();
@@ -172,7 +214,7 @@ impl Watcher {
     async fn list(&self) -> Result<String> {
         let (objects, version) = self.scope.list(self.index).await?;
         let mut lives = lock(&self.lives);
-        for ((kind, _), life) in &mut lives.lives {
+        for ((kind, _), life) in &mut lives.by_uid {
             if *kind == self.index {
                 life.version = None;
             }
@@ -224,8 +266,10 @@ impl Watcher {
             let mut lives = lock(&self.lives);
             lives.events += 1;
             self.saw(&mut lives, &object);
-            if !alive && let Some(life) = lives.lives.get_mut(&self.key(&object)) {
+            let disruptive = lives.disruptive;
+            if !alive && let Some(life) = lives.by_uid.get_mut(&self.key(&object)) {
                 life.version = None;
+                life.availability = life.availability.next(false, disruptive);
             }
         }
         Some(version)
@@ -238,16 +282,21 @@ impl Watcher {
     fn saw(&self, lives: &mut Lives, object: &DynamicObject) {
         let kind = &self.scope.kinds[self.index];
         let content = || kind.is_once(object).then(|| normal::content(kind, object, &self.scope.namespace));
-        let life = lives.lives.entry(self.key(object)).or_insert_with(|| Life {
+        let disruptive = lives.disruptive;
+        let life = lives.by_uid.entry(self.key(object)).or_insert_with(|| Life {
             name: normal::name(object, &self.scope.namespace),
             raw_name: object.name_any(),
             generated: object.metadata.generate_name.is_some(),
             first: content(),
             version: None,
             changed: false,
+            availability: Availability::No,
         });
         life.version = object.resource_version();
         life.changed |= life.first.is_some() && life.first != content();
+        if let Some(available) = kind.is_available(object) {
+            life.availability = life.availability.next(available, disruptive);
+        }
     }
 }
 

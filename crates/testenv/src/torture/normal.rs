@@ -1,7 +1,7 @@
 //! Objects with everything taken out that differs between two runs of the same scenario.
 //!
-//! Promise: what an operator decides stays (names, labels, annotations, finalizers, owners, spec, data); what the
-//! server and the clock decide goes. Values of Secrets are digests: they can be compared and not be read.
+//! Promise: what an operator decides stays (names, labels, annotations, finalizers, owners, spec, data); what
+//! the server and the clock decide goes. Values of Secrets are digests: they can be compared and not be read.
 
 use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
@@ -46,7 +46,7 @@ pub(super) fn object(kind: &Kind, object: &DynamicObject, namespace: &str) -> Va
     value
 }
 
-/// All but the metadata, as it is compared within one run.
+/// The object without its metadata, as it is compared within one run.
 pub(super) fn content(kind: &Kind, object: &DynamicObject, namespace: &str) -> Value {
     let mut value = object.data.clone();
     if let Some(fields) = value.as_object_mut() {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_decides_is_taken_out() {
+    fn fields_that_the_server_decides_are_removed() {
         same(
             &Kind::of::<Service>(),
             r#"{"metadata": {"name": "a", "namespace": "NS", "uid": "RUN", "resourceVersion": "RUN", "generation": RUN,
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_operator_decides_stays() {
+    fn fields_that_an_operator_decides_are_kept() {
         let kind = Kind::of::<ConfigMap>();
         let of = |value: Value| object(&kind, &parse(value), "ns");
         let plain = of(json!({"metadata": {"name": "a"}, "data": {"k": "1"}}));

@@ -1,8 +1,8 @@
 //! The operator under test: started, killed, started again.
 //!
-//! Promise: a killed operator is dead. Each life has a thread, a runtime and a [`FaultProxy`] of its own. The kill takes
-//! the proxy away first, so that from that moment nothing it sends reaches the server, then ends the runtime with
-//! every task that it started.
+//! Promise: a killed operator is dead. Each life has a thread, a runtime and a [`FaultProxy`] of its own. The
+//! kill takes the proxy away first, so that from that moment nothing it sends reaches the server, then ends
+//! the runtime with every task that it started.
 
 use std::any::Any;
 use std::future::Future;
@@ -12,17 +12,20 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use super::suspension::Suspension;
 use crate::env::TestEnv;
 use crate::error::{Error, Result};
 use crate::proxy::{FaultProxy, Seen};
 use crate::user::TestUser;
 
-/// How long a kill waits for the thread to end. One that does not let go is left behind; it is cut off anyway.
+/// The time that a kill waits for the thread to end. A thread that does not end is left behind; it is cut off
+/// from the server anyway.
 const BURIAL: Duration = Duration::from_secs(2);
 
-/// What the operator gets for one life: from its start to the next kill.
+/// The arguments of one life of the operator: from its start to the next kill.
 #[derive(Clone)]
 pub struct OperatorRun {
     config: kube::Config,
@@ -32,7 +35,7 @@ pub struct OperatorRun {
 }
 
 impl OperatorRun {
-    /// How to reach the API server: through the proxy of this life, which ends with it.
+    /// The configuration of a client: through the proxy of this life, which ends with it.
     pub fn config(&self) -> kube::Config {
         self.config.clone()
     }
@@ -42,8 +45,8 @@ impl OperatorRun {
         kube::Client::try_from(self.config()).map_err(Error::api("making a client"))
     }
 
-    /// The same as a kubeconfig, for an operator that is a process of its own. The future should start it with
-    /// `kill_on_drop`.
+    /// The same as a kubeconfig, for an operator that is a process of its own. The future should start it
+    /// with `kill_on_drop`.
     pub fn kubeconfig(&self) -> &str {
         &self.kubeconfig
     }
@@ -53,7 +56,7 @@ impl OperatorRun {
         &self.namespace
     }
 
-    /// Which life it is, counted from 1.
+    /// The number of this life, counted from 1.
     pub fn life(&self) -> u32 {
         self.life
     }
@@ -69,20 +72,22 @@ impl std::fmt::Debug for OperatorRun {
 }
 
 /// Runs an operator until it ends by itself, and gives its last words. Called on the operator's own thread.
-pub(super) type Operator = Arc<dyn Fn(OperatorRun) -> Pin<Box<dyn Future<Output = String>>> + Send + Sync>;
+pub(crate) type Operator = Arc<dyn Fn(OperatorRun) -> Pin<Box<dyn Future<Output = String>>> + Send + Sync>;
 
 /// One life of the operator. Dropping it kills it.
-pub(super) struct Life {
-    pub(super) proxy: FaultProxy,
-    /// Its last words, if it ended by itself.
+pub(crate) struct Life {
+    pub(crate) proxy: FaultProxy,
+    /// The reason, if the operator ended by itself.
     last_words: Arc<OnceLock<String>>,
     kill: oneshot::Sender<()>,
     ended: oneshot::Receiver<()>,
+    suspension: Suspension,
+    handle: Handle,
 }
 
 impl Life {
     /// Starts the operator; `prepare` may script the proxy before its first request.
-    pub(super) async fn start<T>(
+    pub(crate) async fn start<T>(
         env: &TestEnv,
         user: &TestUser,
         operator: &Operator,
@@ -95,10 +100,12 @@ impl Life {
         let prepared = prepare(&proxy);
         let run = OperatorRun {
             config: user.config_through(&proxy.url())?,
-            kubeconfig: kubeconfig_through(&user.kubeconfig()?, &proxy.url())?,
+            kubeconfig: user.kubeconfig_through(&proxy.url())?,
             namespace: namespace.to_owned(),
             life: number,
         };
+        let suspension = Suspension::default();
+        let gate = suspension.gate();
         let (kill, killed) = oneshot::channel();
         let (ends, ended) = oneshot::channel();
         let last_words = Arc::new(OnceLock::new());
@@ -109,16 +116,17 @@ impl Life {
             .enable_all()
             .build()
             .map_err(|error| Error::Start(format!("no runtime for the operator: {error}")))?;
+        let handle = runtime.handle().clone();
         std::thread::Builder::new()
             .name("operator".to_owned())
             .spawn(move || {
                 runtime.block_on(async {
-                    let life = AssertUnwindSafe(async { operator(run).await }).catch_unwind();
+                    let life = AssertUnwindSafe(gate.guard(async { operator(run).await })).catch_unwind();
                     tokio::select! {
                         biased;
                         _ = killed => {}
                         end = life => {
-                            let _ = words.set(end.unwrap_or_else(|panic| format!("panicked: {}", said(&*panic))));
+                            let _ = words.set(end.unwrap_or_else(|panic| format!("panicked: {}", panic_message(&*panic))));
                         }
                     }
                 });
@@ -126,18 +134,33 @@ impl Life {
                 let _ = ends.send(());
             })
             .map_err(|error| Error::Start(format!("no thread for the operator: {error}")))?;
-        Ok((Self { proxy, last_words, kill, ended }, prepared))
+        Ok((Self { proxy, last_words, kill, ended, suspension, handle }, prepared))
     }
 
-    /// What it said when it ended by itself.
-    pub(super) fn last_words(&self) -> Option<&String> {
+    /// Suspends the operator as SIGSTOP does a process: no task of it runs, its connections stay open, and
+    /// the clock goes on.
+    pub(super) fn suspend(&self) {
+        self.suspension.begin();
+        // The runtime has one worker: while this task holds it, no other runs.
+        let held = self.suspension.gate();
+        self.handle.spawn(async move { held.wait() });
+    }
+
+    /// Lets a suspended operator go on.
+    pub(super) fn resume(&self) {
+        self.suspension.end();
+    }
+
+    /// The reason that the operator gave when it ended by itself.
+    pub(crate) fn last_words(&self) -> Option<&String> {
         self.last_words.get()
     }
 
     /// Kills it and gives the requests that it made. Dropped midway, it is dead all the same.
-    pub(super) async fn kill(self) -> Vec<Seen> {
+    pub(crate) async fn kill(self) -> Vec<Seen> {
         let seen = self.proxy.seen();
         drop(self.proxy);
+        self.suspension.end();
         // It may have ended by itself.
         let _ = self.kill.send(());
         let _ = tokio::time::timeout(BURIAL, self.ended).await;
@@ -145,19 +168,7 @@ impl Life {
     }
 }
 
-/// The same kubeconfig with another server.
-fn kubeconfig_through(kubeconfig: &str, url: &str) -> Result<String> {
-    let unreadable = |message: String| Error::Api { action: "reading a kubeconfig".to_owned(), message };
-    let mut kubeconfig: serde_json::Value =
-        serde_json::from_str(kubeconfig).map_err(|error| unreadable(error.to_string()))?;
-    let server = kubeconfig
-        .pointer_mut("/clusters/0/cluster/server")
-        .ok_or_else(|| unreadable("it names no server".to_owned()))?;
-    *server = url.into();
-    Ok(kubeconfig.to_string())
-}
-
-fn said(panic: &(dyn Any + Send)) -> &str {
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()
         .copied()
@@ -170,19 +181,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kubeconfig_for_a_process_points_at_the_proxy() {
-        let server = kube::Config::new(http::Uri::from_static("https://127.0.0.1:1"));
-        let user = TestUser::new("u".to_owned(), "token".to_owned(), server);
-        let through = kubeconfig_through(&user.kubeconfig().unwrap(), "https://127.0.0.1:2").unwrap();
-        let read = kube::config::Kubeconfig::from_yaml(&through).unwrap();
-        let cluster = read.clusters[0].cluster.as_ref().unwrap();
-        assert_eq!(cluster.server.as_deref(), Some("https://127.0.0.1:2"));
-        assert!(kubeconfig_through("{}", "https://127.0.0.1:2").is_err());
-    }
-
-    #[test]
     fn last_words_of_a_panic_are_kept() {
-        let words = |panic: Box<dyn Any + Send>| said(&*panic).to_owned();
+        let words = |panic: Box<dyn Any + Send>| panic_message(&*panic).to_owned();
         assert_eq!(words(Box::new("a")), "a");
         assert_eq!(words(Box::new("b".to_owned())), "b");
         assert_eq!(words(Box::new(1)), "without a word");

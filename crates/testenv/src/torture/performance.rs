@@ -5,17 +5,25 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::quiet::{GLANCE, Quiet};
-use super::scenario::Step;
+use super::scenario::ScenarioStep;
 use super::snapshot::Snapshot;
 use super::stage::{News, Stage};
-use super::undisturbed::Undisturbed;
+use super::undisturbed::{StepEnd, Undisturbed};
 use crate::proxy::{Action, Fault, FaultProxy, Match};
 
-/// How long nothing is asked of the server when there is no news.
+/// The interval between two requests to the server when no event arrived.
 const NO_NEWS: Duration = Duration::from_millis(200);
 
-/// By how much longer the undisturbed run must be calm: what it leaves behind is the measure of all others.
+/// The factor by which the undisturbed run must be calm for longer: its result is the reference for all
+/// others.
 const UNDISTURBED_CALM: u32 = 3;
+
+/// The least time that a step of the undisturbed run may take: it says nothing about recovery.
+const UNDISTURBED_PATIENCE: Duration = Duration::from_mins(1);
+
+/// The factor by which a disturbed step may take longer than the same step did undisturbed, on a machine so
+/// busy that the author's patience is too short.
+const BUSY: u32 = 5;
 
 /// One performance of a scenario, from its first step to its last.
 pub(super) struct Performance<'a> {
@@ -25,19 +33,22 @@ pub(super) struct Performance<'a> {
     pub(super) reversal: Option<(&'a str, &'a str)>,
 }
 
-/// What was wrong, in words.
+/// The problems found, in words.
 pub(super) type Problems = Vec<String>;
 
 impl Performance<'_> {
-    /// The snapshots at the ends of the steps, or what was wrong.
-    pub(super) async fn play(&self) -> Result<Vec<Snapshot>, Problems> {
-        let mut snapshots = Vec::new();
+    /// The ends of the steps, or what was wrong.
+    pub(super) async fn play(&self) -> Result<Vec<StepEnd>, Problems> {
+        let mut ends = Vec::new();
         let mut reversed = false;
         for (index, step) in self.stage.plan.steps.iter().enumerate() {
+            self.stage.ledger.set_disruptive(self.stage.plan.disruptive.contains(&step.name));
             if let Err(error) = (step.action)(self.stage.scene.clone()).await {
                 return Err(vec![format!("step {}: its action failed: {error}", step.name)]);
             }
-            snapshots.push(self.finish(step, index, reversed).await?);
+            let began = Instant::now();
+            let snapshot = self.finish(step, index, reversed).await?;
+            ends.push(StepEnd { snapshot, took: began.elapsed() });
             if let Some((after, name)) = self.reversal
                 && after == step.name
             {
@@ -46,7 +57,7 @@ impl Performance<'_> {
                 self.finish(step, index, reversed).await?;
             }
         }
-        Ok(snapshots)
+        Ok(ends)
     }
 
     /// Cuts the operator off, changes something and changes it back, and connects the operator again.
@@ -87,9 +98,9 @@ impl Performance<'_> {
     }
 
     /// Waits for the step's condition, then for rest, then for the state of the undisturbed run.
-    async fn finish(&self, step: &Step, index: usize, reversed: bool) -> Result<Snapshot, Problems> {
-        let plan = self.stage.plan;
-        let deadline = Instant::now() + plan.patience;
+    async fn finish(&self, step: &ScenarioStep, index: usize, reversed: bool) -> Result<Snapshot, Problems> {
+        let patience = self.patience(index);
+        let deadline = Instant::now() + patience;
         let mut lack = Lack::Condition("it gave no answer".to_owned());
         let mut quiet = Quiet::new(self.stage.pace());
         let (mut asked, mut compared) = (Asked::default(), Asked::default());
@@ -115,20 +126,29 @@ impl Performance<'_> {
                 still => still,
             };
             if Instant::now() >= deadline {
-                return Err(self.give_up(step, lack));
+                return Err(self.give_up(step, patience, lack));
             }
             tokio::time::sleep(GLANCE).await;
         }
     }
 
-    /// How long it must be quiet to be at rest.
+    /// The time that the step of this index may take.
+    fn patience(&self, index: usize) -> Duration {
+        let patience = self.stage.plan.patience;
+        match self.undisturbed {
+            None => patience.max(UNDISTURBED_PATIENCE),
+            Some(run) => patience.max(run.ends.get(index).map_or(Duration::ZERO, |end| end.took * BUSY)),
+        }
+    }
+
+    /// The time without activity after which the operator is at rest.
     fn calm(&self, quiet: &Quiet) -> Duration {
         let calm = quiet.calm(self.stage.plan.calm);
         if self.undisturbed.is_some() { calm } else { calm * UNDISTURBED_CALM }
     }
 
     /// Asks for a step's condition; `words` are what it said before.
-    async fn ask(&self, step: &Step, deadline: Instant, words: String) -> Lack {
+    async fn ask(&self, step: &ScenarioStep, deadline: Instant, words: String) -> Lack {
         match tokio::time::timeout_at(deadline, (step.until)(self.stage.scene.clone())).await {
             Ok(Ok(true)) => Lack::Rest,
             Ok(Ok(false)) => Lack::Condition("not yet".to_owned()),
@@ -139,10 +159,10 @@ impl Performance<'_> {
     }
 
     fn judge(&self, index: usize, snapshot: &Snapshot, reversed: bool) -> Vec<String> {
-        let Some(expected) = self.undisturbed.and_then(|run| run.snapshots.get(index)) else {
+        let Some(expected) = self.undisturbed.and_then(|run| run.ends.get(index)) else {
             return Vec::new();
         };
-        let mut expected = expected.clone();
+        let mut expected = expected.snapshot.clone();
         if reversed {
             // The reversal may have created things of its own.
             expected.created.clone_from(&snapshot.created);
@@ -150,15 +170,16 @@ impl Performance<'_> {
         snapshot.differences(&expected)
     }
 
-    /// What no waiting will cure.
-    fn look_for_problems(&self, step: &Step) -> Result<(), Problems> {
+    /// Checks for problems that no waiting will solve.
+    fn look_for_problems(&self, step: &ScenarioStep) -> Result<(), Problems> {
         let stage = self.stage;
         if let Some(words) = stage.last_words() {
             return Err(vec![format!("step {}: the operator ended by itself: {words}", step.name)]);
         }
-        let changed = stage.ledger.changed();
-        if !changed.is_empty() {
-            return Err(changed.into_iter().map(|words| format!("step {}: {words}", step.name)).collect());
+        let broken: Vec<String> =
+            stage.ledger.changed().into_iter().chain(stage.ledger.interrupted()).collect();
+        if !broken.is_empty() {
+            return Err(broken.into_iter().map(|words| format!("step {}: {words}", step.name)).collect());
         }
         let Some(undisturbed) = self.undisturbed else {
             return Ok(());
@@ -176,8 +197,8 @@ impl Performance<'_> {
         Ok(())
     }
 
-    fn give_up(&self, step: &Step, lack: Lack) -> Problems {
-        let seconds = self.stage.plan.patience.as_secs_f32();
+    fn give_up(&self, step: &ScenarioStep, patience: Duration, lack: Lack) -> Problems {
+        let seconds = patience.as_secs_f32();
         let name = &step.name;
         match lack {
             Lack::Condition(words) => {
@@ -198,8 +219,8 @@ impl Performance<'_> {
     }
 }
 
-/// When the server was asked last. It is asked again when there is news, or after a while without: what a
-/// condition is about may not be watched.
+/// The time of the last request to the server. It is asked again when an event arrived, or after a while
+/// without one: the objects of a condition may not be watched.
 #[derive(Default)]
 struct Asked(Option<(News, Instant)>);
 
@@ -213,7 +234,7 @@ impl Asked {
     }
 }
 
-/// What a step lacks.
+/// The condition that a step still lacks.
 enum Lack {
     /// The condition, and what it said last.
     Condition(String),

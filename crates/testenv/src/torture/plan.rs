@@ -1,4 +1,4 @@
-//! What an author says: the operator, the scenario, what belongs to its state, how much is allowed.
+//! The declaration of a torture: the operator, the scenario, the kinds of its state, the allowances.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -12,7 +12,7 @@ use super::kind::Kind;
 use super::ledger::Normaliser;
 use super::operator::{Operator, OperatorRun};
 use super::point::Family;
-use super::scenario::{Reversal, Scene, Step, StepResult, action, condition};
+use super::scenario::{Reversal, ScenarioStep, Scene, StepResult, action, condition};
 use super::selection::Selection;
 use crate::user::Rules;
 
@@ -22,14 +22,20 @@ pub struct Torture {
     pub(super) plan: Plan,
 }
 
-/// What was said.
+/// The declared settings.
 pub(super) struct Plan {
     pub(super) name: String,
     pub(super) operator: Operator,
     pub(super) kinds: Vec<Kind>,
     pub(super) normalisers: Vec<Normaliser>,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<ScenarioStep>,
     pub(super) reversals: Vec<Reversal>,
+    /// The name of the Lease by which the operator elects its leader.
+    pub(super) lease: Option<String>,
+    /// The plural of the kind whose objects decide what is deleted.
+    pub(super) owners: Option<String>,
+    /// The steps that may take available objects away.
+    pub(super) disruptive: BTreeSet<String>,
     pub(super) families: BTreeSet<Family>,
     pub(super) excluded: BTreeSet<String>,
     pub(super) rules: Option<Rules>,
@@ -42,7 +48,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// What the author forgot or said twice.
+    /// Mistakes of the author: missing or repeated declarations.
     pub(super) fn mistakes(&self) -> Vec<String> {
         let mut mistakes = Vec::new();
         if self.kinds.is_empty() {
@@ -56,6 +62,9 @@ impl Plan {
             if !steps.insert(&step.name) {
                 mistakes.push(format!("two steps are named {:?}", step.name));
             }
+        }
+        for step in self.disruptive.iter().filter(|step| !steps.contains(step)) {
+            mistakes.push(format!("{step:?} is declared disruptive, and is no step"));
         }
         let mut reversals = BTreeSet::new();
         for reversal in &self.reversals {
@@ -72,11 +81,12 @@ impl Plan {
 }
 
 impl Torture {
-    /// Begins with the operator. `operator` is called for every life of it, on a thread and in a tokio runtime of
-    /// its own, and its future runs until it is killed: one that ends by itself is a failure.
+    /// Begins with the operator. `operator` is called for every life of it, on a thread and in a tokio
+    /// runtime of its own, and its future runs until it is killed: one that ends by itself is a failure.
     ///
-    /// The operator must keep to [`OperatorRun::namespace`], since repetitions run side by side. One with leader
-    /// election must not wait for the lease of its former life for longer than the [`patience`](Self::patience).
+    /// The operator must keep to [`OperatorRun::namespace`], since repetitions run side by side. One with
+    /// leader election must not wait for the lease of its former life for longer than the
+    /// [`patience`](Self::patience).
     pub fn new<F, Fut>(name: impl Into<String>, operator: F) -> Self
     where
         F: Fn(OperatorRun) -> Fut + Send + Sync + 'static,
@@ -95,6 +105,9 @@ impl Torture {
                 normalisers: Vec::new(),
                 steps: Vec::new(),
                 reversals: Vec::new(),
+                lease: None,
+                owners: None,
+                disruptive: BTreeSet::new(),
                 families: Family::ALL.into(),
                 excluded: ["events", "leases"].map(str::to_owned).into(),
                 rules: None,
@@ -113,11 +126,11 @@ impl Torture {
         self
     }
 
-    /// Adds a step: `action` is done, then `until` must come true (asked again and again; an error is a no with
-    /// words), the operator must come to rest, and the state must be that of the undisturbed run.
+    /// Adds a step: `action` is done, then `until` must come true (asked again and again; an error is a no
+    /// with words), the operator must come to rest, and the state must be that of the undisturbed run.
     ///
-    /// `until` should cover what others do, too, such as the garbage collection of children: what is still there at
-    /// the end of a step of the undisturbed run is expected to be there in every other one.
+    /// `until` should cover what others do, too, such as the garbage collection of children: what is still
+    /// there at the end of a step of the undisturbed run is expected to be there in every other one.
     pub fn step<A, AFut, U, UFut>(mut self, name: impl Into<String>, act: A, until: U) -> Self
     where
         A: Fn(Scene) -> AFut + Send + Sync + 'static,
@@ -125,12 +138,17 @@ impl Torture {
         U: Fn(Scene) -> UFut + Send + Sync + 'static,
         UFut: Future<Output = StepResult<bool>> + Send + 'static,
     {
-        self.plan.steps.push(Step { name: name.into(), action: action(act), until: condition(until) });
+        self.plan.steps.push(ScenarioStep {
+            name: name.into(),
+            action: action(act),
+            until: condition(until),
+        });
         self
     }
 
-    /// Adds a change and its way back, for [`Family::Unobserved`]: after the step of this name the operator is
-    /// cut off, both are done, and the operator is connected again. They must leave the state as they found it.
+    /// Adds a change and its way back, for [`Family::Unobserved`]: after the step of this name the operator
+    /// is cut off, both are done, and the operator is connected again. They must leave the state as they
+    /// found it.
     pub fn reversal<A, AFut, B, BFut>(
         mut self,
         after_step: impl Into<String>,
@@ -153,21 +171,46 @@ impl Torture {
         self
     }
 
-    /// Adds a change that is made to every object before it is compared: takes out what differs from run to run for
-    /// good reasons, such as a checksum of something random.
+    /// Names the Lease by which the operator elects its leader, in the namespace of the repetition. With it
+    /// the families [`Handover`](Family::Handover) and [`Frozen`](Family::Frozen) have points: the operator
+    /// runs twice in them, and the second one stands by. Every point waits for an expiry of the Lease, so its
+    /// duration should be a few seconds.
+    pub fn lease(mut self, name: impl Into<String>) -> Self {
+        self.plan.lease = Some(name.into());
+        self
+    }
+
+    /// Names the kind (its plural, `harbors`) whose objects decide what the operator deletes. With it the
+    /// audit log of every repetition is checked: before the operator deletes an object that was created in
+    /// the repetition, it has read an owner from the server since that creation. A cached owner may be older
+    /// than the object, and not ask for it yet.
+    pub fn owners(mut self, plural: impl Into<String>) -> Self {
+        self.plan.owners = Some(plural.into());
+        self
+    }
+
+    /// Declares that the step of this name may make objects unavailable that
+    /// [stay available](Kind::stays_available_where) otherwise, as a deletion does.
+    pub fn disruptive(mut self, step: impl Into<String>) -> Self {
+        self.plan.disruptive.insert(step.into());
+        self
+    }
+
+    /// Adds a change that is made to every object before it is compared: takes out what differs from run to
+    /// run for good reasons, such as a checksum of something random.
     pub fn normalise(mut self, change: impl Fn(&mut DynamicObject) + Send + Sync + 'static) -> Self {
         self.plan.normalisers.push(Arc::new(change));
         self
     }
 
-    /// Only these families. Default: [all](Family::ALL).
+    /// Runs only these families. Default: [all](Family::ALL).
     pub fn families(mut self, families: impl IntoIterator<Item = Family>) -> Self {
         self.plan.families = families.into_iter().collect();
         self
     }
 
-    /// Requests to this resource (its plural, `events`) are no points, are not counted, and do not disturb the rest.
-    /// Events and leases are excluded from the start.
+    /// Requests to this resource (its plural, `events`) are no points, are not counted, and do not disturb
+    /// the rest. Events and leases are excluded from the start.
     pub fn exclude(mut self, resource: impl Into<String>) -> Self {
         self.plan.excluded.insert(resource.into());
         self
@@ -191,32 +234,40 @@ impl Torture {
         self
     }
 
-    /// The time that a step may take, from its action to the state that is expected. Default: one minute. Spent as a whole
-    /// only when something is wrong.
+    /// The time that a step may take, from its action to the state that is expected. Default: one minute.
+    /// Spent as a whole only when something is wrong.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.plan.patience = patience;
         self
     }
 
-    /// How long nothing must happen for the operator to be at rest: no request of it but lists and watches, no
-    /// change of a watched kind. Default: 300 ms; longer, up to five times, of an operator that makes long pauses between its
-    /// requests (as on a busy machine), and three times as long in the undisturbed run. Should be longer than
-    /// the operator's first retry.
+    /// Sets the time without activity after which the operator is at rest: no request but lists and watches,
+    /// and no change of a watched kind. Default: 300 ms; up to five times longer for an operator that pauses
+    /// long between its requests (as on a busy machine), and three times as long in the undisturbed run. It
+    /// should be longer than the operator's first retry delay.
     pub fn calm(mut self, calm: Duration) -> Self {
         self.plan.calm = calm;
         self
     }
 
-    /// How many repetitions run side by side. Default: 4.
+    /// Sets the number of repetitions that run side by side. Default: 4.
     pub fn side_by_side(mut self, repetitions: usize) -> Self {
         self.plan.side_by_side = repetitions.max(1);
         self
     }
 
-    /// Runs only a part of the points unless `WINDLASS_TORTURE` says otherwise: the `slice`-th of `of`, counted from 0.
+    /// Runs only a part of the points unless `WINDLASS_TORTURE` says otherwise: the `slice`-th of `of`,
+    /// counted from 0.
     pub fn slice(mut self, slice: u64, of: u64) -> Self {
         let of = of.max(1);
         self.plan.selection = Selection::Slice { slice: slice % of, of };
+        self
+    }
+
+    /// Runs one of `of` slices, chosen by the commit in the present directory, unless `WINDLASS_TORTURE` says
+    /// otherwise: every commit runs a part, and all of them together the whole.
+    pub fn slice_by_commit(mut self, of: u64) -> Self {
+        self.plan.selection = Selection::by_commit(of);
         self
     }
 }
@@ -247,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_find_anything_is_a_mistake() {
+    fn a_torture_that_cannot_find_anything_is_a_mistake() {
         assert_eq!(torture().plan.mistakes().len(), 2);
         let whole = || torture().watch(Kind::of::<Secret>()).step("a", nothing, yes);
         assert_eq!(whole().plan.mistakes(), [""; 0]);

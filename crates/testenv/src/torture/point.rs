@@ -1,17 +1,17 @@
-//! Where a run is disturbed: a write, and what happens there.
+//! Points: a write, and the disturbance that happens there.
 //!
-//! Promise: a point is named by what is written, not by when, so that the same name means the same write in every
-//! repetition, also of an operator that writes several objects at once.
+//! Promise: a point is named by what is written, not by when, so that the same name means the same write in
+//! every repetition, also of an operator that writes several objects at once.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::proxy::{Match, RequestSeen, Verb};
+use crate::proxy::{Match, RequestSeen, RequestVerb};
 
 /// Stands for the namespace of the repetition, which has another name each time.
 pub(super) const NAMESPACE: &str = "{namespace}";
 
-/// What happens at a point.
+/// The kind of disturbance at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Family {
@@ -22,26 +22,49 @@ pub enum Family {
     After,
     /// The operator is killed while it waits for the answer of a write that the server has committed.
     Lost,
-    /// The operator lives and sees its connection close instead of the answer to a write that the server has committed.
+    /// The operator is killed just before the write, and its next life just before its first write.
+    Twice,
+    /// The operator lives and sees its connection close instead of the answer to a write that the server has
+    /// committed.
     Unanswered,
     /// The operator's watches stand still from before the write until it has nothing more to do, then go on.
     Stale,
     /// The operator is cut off after a step, somebody changes something and changes it back, and the operator
     /// is connected again. Its points are not writes but [reversals](super::Torture::reversal).
     Unobserved,
+    /// The leader is killed just before the write, and a warm standby takes over when the
+    /// [Lease](super::Torture::lease) has expired.
+    Handover,
+    /// The leader is suspended at the write, as by SIGSTOP, until the Lease has expired and a warm standby
+    /// leads; then it goes on. It must not write any more.
+    Frozen,
 }
 
 impl Family {
-    /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Before, Self::After, Self::Lost, Self::Unanswered, Self::Stale, Self::Unobserved];
+    /// All families.
+    pub const ALL: [Self; 9] = [
+        Self::Before,
+        Self::After,
+        Self::Lost,
+        Self::Twice,
+        Self::Unanswered,
+        Self::Stale,
+        Self::Unobserved,
+        Self::Handover,
+        Self::Frozen,
+    ];
 
-    /// Those that kill the operator at each write.
+    /// The families that kill the operator at each write.
     pub const KILLS: [Self; 3] = [Self::Before, Self::After, Self::Lost];
 
-    /// Whether it has a point for every write.
+    /// Returns true if the family has a point for every write.
     pub(super) fn is_about_writes(self) -> bool {
         self != Self::Unobserved
+    }
+
+    /// Returns true if the family needs a leader and a standby, and so a declared Lease.
+    pub(super) fn needs_standby(self) -> bool {
+        matches!(self, Self::Handover | Self::Frozen)
     }
 }
 
@@ -51,17 +74,20 @@ impl fmt::Display for Family {
             Self::Before => "before",
             Self::After => "after",
             Self::Lost => "lost",
+            Self::Twice => "twice",
             Self::Unanswered => "unanswered",
             Self::Stale => "stale",
             Self::Unobserved => "unobserved",
+            Self::Handover => "handover",
+            Self::Frozen => "frozen",
         })
     }
 }
 
-/// What a write is, with the repetition's namespace taken out.
+/// The description of a write, without the repetition's namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Write {
-    verb: Verb,
+    verb: RequestVerb,
     group: String,
     resource: String,
     subresource: Option<String>,
@@ -70,8 +96,8 @@ pub(super) struct Write {
 }
 
 impl Write {
-    /// Reads a request; `None` if it is no write to a resource. `generated` maps the names that the server made up
-    /// to patterns.
+    /// Reads a request; `None` if it is no write to a resource. `generated` maps the names that the server
+    /// made up to patterns.
     pub(super) fn of(
         request: &RequestSeen,
         namespace: &str,
@@ -128,26 +154,27 @@ impl fmt::Display for Write {
     }
 }
 
-/// The place of a point.
+/// The moment at which a point disturbs the run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Place {
+pub(super) enum Trigger {
     /// The n-th write of this description, counted from 1.
     Write(Write, u64),
     /// After the step of this name, the reversal of that name.
     Step(String, String),
 }
 
-/// One way in which a scenario is disturbed: a [`Family`] and a place.
+/// One way in which a scenario is disturbed: a [`Family`] and the moment it applies to.
 ///
-/// Its text names it for ever, as in `before:create:secrets/token#1` or `lost:apply:deployments.apps/web/status#2`.
+/// The text of a point names it for ever, as in `before:create:secrets/token#1` or
+/// `lost:apply:deployments.apps/web/status#2`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Point {
     pub(super) family: Family,
-    pub(super) place: Place,
+    pub(super) trigger: Trigger,
 }
 
 impl Point {
-    /// What happens there.
+    /// The kind of disturbance at this point.
     pub fn family(&self) -> Family {
         self.family
     }
@@ -155,22 +182,22 @@ impl Point {
 
 impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.place {
-            Place::Write(write, occurrence) => write!(f, "{}:{write}#{occurrence}", self.family),
-            Place::Step(step, reversal) => write!(f, "{}:{step}:{reversal}", self.family),
+        match &self.trigger {
+            Trigger::Write(write, occurrence) => write!(f, "{}:{write}#{occurrence}", self.family),
+            Trigger::Step(step, reversal) => write!(f, "{}:{step}:{reversal}", self.family),
         }
     }
 }
 
 /// Numbers the writes of a run: each with how many of its description came before it, itself included.
-pub(super) fn places(writes: impl IntoIterator<Item = Write>) -> Vec<Place> {
+pub(super) fn triggers(writes: impl IntoIterator<Item = Write>) -> Vec<Trigger> {
     let mut counts: BTreeMap<Write, u64> = BTreeMap::new();
     writes
         .into_iter()
         .map(|write| {
             let count = counts.entry(write.clone()).or_default();
             *count += 1;
-            Place::Write(write, *count)
+            Trigger::Write(write, *count)
         })
         .collect()
 }
@@ -202,9 +229,9 @@ mod tests {
             ("DELETE", "/api/v1/namespaces/ns-1/pods"),
         ];
         let writes = paths.iter().filter_map(|(method, path)| write(method, path));
-        let names: Vec<String> = places(writes)
+        let names: Vec<String> = triggers(writes)
             .into_iter()
-            .map(|place| Point { family: Family::Lost, place }.to_string())
+            .map(|trigger| Point { family: Family::Lost, trigger }.to_string())
             .collect();
         assert_eq!(
             names,

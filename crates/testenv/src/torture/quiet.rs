@@ -1,8 +1,9 @@
-//! When an operator is at rest.
+//! Detection of an operator at rest.
 //!
-//! Rest cannot be seen, only that nothing happens for a while. How long a while must be depends on the machine: an
-//! operator on a busy one takes longer from one request to the next. So the longest pause that was followed by another
-//! request counts, too: what had to be waited for once must be waited for again, and doubly.
+//! Rest cannot be seen, only that nothing happens for a while. How long a while must be depends on the
+//! machine: an operator on a busy one takes longer from one request to the next. So the longest pause that
+//! was followed by another request counts, too: what had to be waited for once must be waited for again, and
+//! doubly.
 
 use std::time::Duration;
 
@@ -10,16 +11,16 @@ use tokio::time::Instant;
 
 use super::stage::{Bustle, Pace};
 
-/// How many times its longest pause so far an operator must be quiet.
+/// The factor by which the quiet time must exceed the operator's longest pause so far.
 const PAUSES: u32 = 2;
 
-/// But no more than so many times what the author said.
+/// The factor by which the quiet time may exceed the author's setting.
 const LIMIT: u32 = 5;
 
 /// The interval at which the state is read.
 pub(super) const GLANCE: Duration = Duration::from_millis(20);
 
-/// What was seen so far of one step.
+/// The observations of one step so far.
 pub(super) struct Quiet {
     bustle: Option<Bustle>,
     since: Instant,
@@ -51,7 +52,7 @@ impl Quiet {
         (is_quiet, now - self.since)
     }
 
-    /// How long it must be quiet to be at rest, if the author said `least`.
+    /// The quiet time after which the operator is at rest; at least `least`, the author's setting.
     pub(super) fn calm(&self, least: Duration) -> Duration {
         (self.longest_pause * PAUSES).clamp(least, least * LIMIT)
     }
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_is_quiet_since_the_last_change() {
+    async fn an_operator_is_quiet_since_the_last_change() {
         let mut quiet = Quiet::new(Pace { life: 1, request: 0 });
         assert!(!look(&mut quiet, 10, 1, 1).await.0);
         assert_eq!(look(&mut quiet, 50, 1, 1).await, (true, Duration::from_millis(50)));

@@ -1,4 +1,4 @@
-//! What came out.
+//! The report of a torture.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,13 +7,14 @@ use std::time::Duration;
 use super::point::{Family, Point};
 use super::selection::{EXTENT, POINT};
 
-/// What came out of a [`Torture`](super::Torture). Prints as a table, with each failure below it and how to repeat it.
+/// The report of a [`Torture`](super::Torture). Prints as a table, followed by each failure and the command
+/// that repeats it.
 #[derive(Clone, Debug)]
 #[must_use = "a report that nobody reads finds nothing"]
 pub struct Report {
     name: String,
     command: String,
-    /// What was wrong before any disturbance.
+    /// The problems of the undisturbed run.
     pub(super) undisturbed: Vec<String>,
     pub(super) writes: usize,
     pub(super) judged: Vec<Judged>,
@@ -37,7 +38,7 @@ pub(super) struct Judged {
 pub struct Failure {
     /// The point; `None` is the undisturbed run.
     pub point: Option<Point>,
-    /// What was wrong, in words.
+    /// The problems found, in words.
     pub problems: Vec<String>,
 }
 
@@ -69,8 +70,8 @@ impl Report {
         std::iter::once(undisturbed).chain(disturbed).filter(|failure| !failure.problems.is_empty()).collect()
     }
 
-    /// The points that did not occur in their repetitions, though they did in the undisturbed run: neither passed nor
-    /// failed.
+    /// The points that did not occur in their repetitions, though they did in the undisturbed run: neither
+    /// passed nor failed.
     pub fn not_reached(&self) -> Vec<&Point> {
         self.lost().map(|judged| &judged.point).collect()
     }
@@ -79,18 +80,19 @@ impl Report {
         self.judged.iter().filter(|judged| !judged.reached && judged.problems.is_empty())
     }
 
-    /// How many points were run.
+    /// The number of points that were run.
     pub fn points(&self) -> usize {
         self.judged.len()
     }
 
-    /// How many writes the operator made when nobody disturbed it.
+    /// The number of writes that the operator made in the undisturbed run.
     pub fn undisturbed_writes(&self) -> usize {
         self.writes
     }
 
-    /// Whether there is no failure, and of each family that has points at least one was reached. Of a slice one point of any family is
-    /// enough: it may have a single point of a family, and that may be a word of a status which the next run has no time to say.
+    /// Returns true if there is no failure, and at least one point of each family was reached. In a slice,
+    /// one reached point of any family is enough: a slice may have a single point of a family, and that may
+    /// be a short-lived status that the next run merges with another.
     pub fn passed(&self) -> bool {
         let rows = self.rows();
         let mut reached = rows.values().map(|row| row.points > row.not_reached);
@@ -171,9 +173,9 @@ impl fmt::Display for Report {
     }
 }
 
-/// How to run the present test again. Best effort: cargo says the package, the program's name the target, and the
-/// thread's the test.
-fn command() -> String {
+/// The command that runs the present test again. Best effort: cargo tells the package, the program's name the
+/// target, and the thread's name the test.
+pub(crate) fn command() -> String {
     let program = std::env::current_exe().ok();
     let program = program.as_ref().and_then(|path| path.file_stem()).and_then(|stem| stem.to_str());
     let package = std::env::var("CARGO_PKG_NAME").ok();
@@ -199,12 +201,12 @@ fn command_of(package: Option<&str>, program: Option<&str>, test: Option<&str>) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::point::Place;
+    use super::super::point::Trigger;
     use super::*;
 
     fn judged(family: Family, step: &str, reached: bool, problems: &[&str]) -> Judged {
         Judged {
-            point: Point { family, place: Place::Step(step.to_owned(), "r".to_owned()) },
+            point: Point { family, trigger: Trigger::Step(step.to_owned(), "r".to_owned()) },
             reached,
             problems: problems.iter().map(|&problem| problem.to_owned()).collect(),
             took: Duration::from_millis(1500),

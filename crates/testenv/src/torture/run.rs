@@ -6,8 +6,8 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::time::Instant;
 
 use super::plan::{Plan, Torture};
-use super::point::{Family, Place, Point, places};
-use super::repetition::{Outcome, Player, common_user};
+use super::point::{Family, Point, Trigger, triggers};
+use super::repetition::{Player, RepetitionResult, common_user};
 use super::report::{Judged, Report};
 use super::selection::{self, POINT, Selection};
 use super::undisturbed::Undisturbed;
@@ -18,8 +18,8 @@ use crate::error::{Error, Result};
 const TRIES: usize = 2;
 
 impl Torture {
-    /// Plays the scenario once undisturbed and once per point. An error means that the environment failed; what the
-    /// operator does wrong is in the report.
+    /// Plays the scenario once undisturbed and once per point. An error means that the environment failed;
+    /// what the operator does wrong is in the report.
     ///
     /// Dropped midway, every operator is killed and every namespace is deleted.
     pub async fn run(self, env: &TestEnv) -> Result<Report> {
@@ -67,7 +67,7 @@ async fn run(plan: &Plan, env: &TestEnv) -> Result<Report> {
     let progress = &progress;
     let judging = chosen.into_iter().enumerate().map(|(index, point)| async move {
         let judged = judge(player, point, undisturbed).await?;
-        progress.says(&judged);
+        progress.report(&judged);
         Ok::<_, Error>((index, judged))
     });
     let mut judged: Vec<(usize, Judged)> =
@@ -78,7 +78,8 @@ async fn run(plan: &Plan, env: &TestEnv) -> Result<Report> {
     Ok(report)
 }
 
-/// Says how far a run is, so that hours of it can be followed, and what failed is known if it does not come to its end.
+/// Says how far a run is, so that hours of it can be followed, and what failed is known if it does not come
+/// to its end.
 struct Progress<'a> {
     torture: &'a str,
     total: usize,
@@ -87,7 +88,7 @@ struct Progress<'a> {
 
 impl Progress<'_> {
     #[allow(clippy::print_stderr)] // a test keeps it for itself, unless it fails or is run with --nocapture
-    fn says(&self, judged: &Judged) {
+    fn report(&self, judged: &Judged) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         let Judged { point, reached, problems, took } = judged;
         let outcome = match (problems.is_empty(), reached) {
@@ -106,20 +107,21 @@ impl Progress<'_> {
 
 /// Every point of a scenario, family by family.
 fn points(plan: &Plan, undisturbed: &Undisturbed) -> Vec<Point> {
-    let writes = places(undisturbed.writes.iter().cloned());
-    let reversals = || plan.reversals.iter().map(|one| Place::Step(one.after.clone(), one.name.clone()));
+    let writes = triggers(undisturbed.writes.iter().cloned());
+    let reversals = || plan.reversals.iter().map(|one| Trigger::Step(one.after.clone(), one.name.clone()));
     let of = |family: Family| {
-        let places = if family.is_about_writes() { writes.clone() } else { reversals().collect() };
-        places.into_iter().map(move |place| Point { family, place })
+        let triggers = if family.is_about_writes() { writes.clone() } else { reversals().collect() };
+        triggers.into_iter().map(move |trigger| Point { family, trigger })
     };
-    plan.families.iter().copied().flat_map(of).collect()
+    let has_points = |family: &Family| plan.lease.is_some() || !family.needs_standby();
+    plan.families.iter().copied().filter(has_points).flat_map(of).collect()
 }
 
 async fn judge(player: Player<'_>, point: Point, undisturbed: &Undisturbed) -> Result<Judged> {
     let mut tries = 0;
     loop {
         tries += 1;
-        let Outcome { reached, problems, took } = player.disturbed(&point, undisturbed).await?;
+        let RepetitionResult { reached, problems, took } = player.disturbed(&point, undisturbed).await?;
         if reached || !problems.is_empty() || tries == TRIES {
             return Ok(Judged { point, reached, problems, took });
         }

@@ -1,4 +1,4 @@
-//! What happens to an operator's objects: steps, one after the other.
+//! Scenarios: steps that change an operator's objects, one after the other.
 
 use std::fmt;
 use std::future::Future;
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use k8s_openapi::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
 
-/// What an action or a condition of a scenario gives back. Any error will do.
+/// The result of an action or a condition of a scenario. Any error type will do.
 pub type StepResult<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Where a scenario is played: what its actions and conditions get.
+/// The environment of one repetition, which actions and conditions receive.
 #[derive(Clone)]
 pub struct Scene {
     client: Client,
@@ -19,7 +19,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    pub(super) fn new(client: Client, namespace: String) -> Self {
+    pub(crate) fn new(client: Client, namespace: String) -> Self {
         Self { client, namespace }
     }
 
@@ -49,13 +49,13 @@ impl fmt::Debug for Scene {
     }
 }
 
-pub(super) type Action = Arc<dyn Fn(Scene) -> BoxFuture<StepResult> + Send + Sync>;
-pub(super) type Condition = Arc<dyn Fn(Scene) -> BoxFuture<StepResult<bool>> + Send + Sync>;
+pub(crate) type Action = Arc<dyn Fn(Scene) -> BoxFuture<StepResult> + Send + Sync>;
+pub(crate) type Condition = Arc<dyn Fn(Scene) -> BoxFuture<StepResult<bool>> + Send + Sync>;
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// One step: something is done, and then something comes true.
 #[derive(Clone)]
-pub(super) struct Step {
+pub(super) struct ScenarioStep {
     pub(super) name: String,
     pub(super) action: Action,
     pub(super) until: Condition,
@@ -70,7 +70,7 @@ pub(super) struct Reversal {
     pub(super) back: Action,
 }
 
-pub(super) fn action<F, Fut>(action: F) -> Action
+pub(crate) fn action<F, Fut>(action: F) -> Action
 where
     F: Fn(Scene) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = StepResult> + Send + 'static,
@@ -78,7 +78,7 @@ where
     Arc::new(move |scene| Box::pin(action(scene)))
 }
 
-pub(super) fn condition<F, Fut>(condition: F) -> Condition
+pub(crate) fn condition<F, Fut>(condition: F) -> Condition
 where
     F: Fn(Scene) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = StepResult<bool>> + Send + 'static,

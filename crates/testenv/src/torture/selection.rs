@@ -1,7 +1,7 @@
-//! Which of the points are run: all of them, a slice, or one; and how many at a time.
+//! Selection of the points to run (all, a slice, or one) and of the number that run at a time.
 //!
-//! A slice is a hash of the point's name, so that it stays the same when other points come and go, and `n` runs
-//! with `k` from 0 to `n - 1` are the whole.
+//! A slice is a hash of the point's name, so that it stays the same when other points come and go, and `n`
+//! runs with `k` from 0 to `n - 1` are the whole.
 
 use sha2::{Digest as _, Sha256};
 
@@ -18,18 +18,18 @@ fn set(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// How many repetitions run at a time; what the author chose holds where the environment says nothing.
+/// The number of repetitions that run at a time: from the environment, or else the author's setting.
 pub(super) fn side_by_side(otherwise: usize) -> Result<usize, String> {
     parse_side_by_side(set(SIDE_BY_SIDE).as_deref(), otherwise)
 }
 
-fn parse_side_by_side(said: Option<&str>, otherwise: usize) -> Result<usize, String> {
-    let Some(said) = said else { return Ok(otherwise) };
-    let number = said.parse().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| format!("{SIDE_BY_SIDE}={said:?} is not understood: say a number from 1"))
+fn parse_side_by_side(value: Option<&str>, otherwise: usize) -> Result<usize, String> {
+    let Some(value) = value else { return Ok(otherwise) };
+    let number = value.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| format!("{SIDE_BY_SIDE}={value:?} is not valid: use a number from 1"))
 }
 
-/// Which points are run.
+/// The points to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Selection {
     All,
@@ -48,7 +48,7 @@ impl Selection {
             (Some(point), _) => Ok(Self::One(point)),
             (None, Some("all")) => Ok(Self::All),
             (None, Some(extent)) => extent.strip_prefix("slice:").and_then(Self::slice).ok_or_else(|| {
-                format!("{EXTENT}={extent:?} is not understood: say all, or slice:<k>/<n> with a number or a commit as k")
+                format!("{EXTENT}={extent:?} is not valid: use all, or slice:<k>/<n> with a number or a commit as k")
             }),
             (None, None) => Ok(otherwise),
         }
@@ -63,6 +63,14 @@ impl Selection {
         }
         let number = slice.parse().ok().filter(|slice| *slice < of);
         Some(Self::Slice { slice: number.unwrap_or_else(|| hash(slice) % of), of })
+    }
+
+    /// The slice of the present commit; the first one where there is none.
+    pub(super) fn by_commit(of: u64) -> Self {
+        let head = std::process::Command::new("git").args(["rev-parse", "HEAD"]).output();
+        let commit = head.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+        let of = of.max(1);
+        Self::slice(&format!("{}/{of}", commit.unwrap_or_default())).unwrap_or(Self::Slice { slice: 0, of })
     }
 
     pub(super) fn includes(&self, point: &Point) -> bool {
@@ -81,12 +89,12 @@ fn hash(text: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::point::{Family, Place};
+    use super::super::point::{Family, Trigger};
     use super::*;
 
     fn points() -> Vec<Point> {
-        let step = |number: u32| Place::Step(number.to_string(), "r".to_owned());
-        (0..50).map(|number| Point { family: Family::Unobserved, place: step(number) }).collect()
+        let step = |number: u32| Trigger::Step(number.to_string(), "r".to_owned());
+        (0..50).map(|number| Point { family: Family::Unobserved, trigger: step(number) }).collect()
     }
 
     #[test]
@@ -120,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_run_at_a_time() {
+    fn the_number_of_repetitions_at_a_time_is_read_from_the_environment() {
         assert_eq!(parse_side_by_side(None, 2), Ok(2));
         assert_eq!(parse_side_by_side(Some("8"), 2), Ok(8));
         for nonsense in ["0", "-1", "many"] {

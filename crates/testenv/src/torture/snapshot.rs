@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// How many differences are told; more do not help.
-const TOLD: usize = 8;
+/// The number of differences that are reported; more do not help.
+const SHOWN: usize = 8;
 
-/// What was there at the end of a step, and how often it had been created by then.
+/// The objects at the end of a step, and how often each had been created by then.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Snapshot {
-    /// By kind and name; a generated name may have several.
+pub(crate) struct Snapshot {
+    /// Objects by kind and name; a generated name may have several.
     pub(super) objects: BTreeMap<String, Vec<Value>>,
     /// Distinct objects seen so far, by kind and name.
     pub(super) created: BTreeMap<String, usize>,
@@ -24,61 +24,84 @@ impl Snapshot {
         same.sort_by_cached_key(Value::to_string);
     }
 
-    /// What is different here from the undisturbed run, in words; nothing if they are the same.
+    /// The differences from the undisturbed run, in words; empty if there are none.
     pub(super) fn differences(&self, undisturbed: &Self) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut differences = self.object_differences(undisturbed, "undisturbed");
+        let names: BTreeSet<&String> = self.created.keys().chain(undisturbed.created.keys()).collect();
+        for name in names {
+            let count = |snapshot: &Self| snapshot.created.get(name).copied().unwrap_or_default();
+            let (here, there) = (count(self), count(undisturbed));
+            if here != there {
+                differences.push(format!("{name} was created {here} times, undisturbed {there} times"));
+            }
+        }
+        shorten(differences)
+    }
+
+    /// The differences of the objects alone, however often they were created. `other` is the word for the
+    /// other snapshot.
+    pub(crate) fn differences_from(&self, other: &Self, word: &str) -> Vec<String> {
+        shorten(self.object_differences(other, word))
+    }
+
+    fn object_differences(&self, undisturbed: &Self, word: &str) -> Vec<String> {
+        let mut differences = Vec::new();
         let names: BTreeSet<&String> = self.objects.keys().chain(undisturbed.objects.keys()).collect();
         for name in names {
             let none = Vec::new();
             let here = self.objects.get(name).unwrap_or(&none);
             let there = undisturbed.objects.get(name).unwrap_or(&none);
             match (here.len(), there.len()) {
-                (1, 0) => told.push(format!("{name} is left over")),
-                (0, 1) => told.push(format!("{name} is missing")),
+                (1, 0) => differences.push(format!("{name} is left over")),
+                (0, 1) => differences.push(format!("{name} is missing")),
                 (here, there) if here != there => {
-                    told.push(format!("{name} is there {here} times, undisturbed {there} times"));
+                    differences.push(format!("{name} is there {here} times, {word} {there} times"));
                 }
                 _ => {
                     for (here, there) in here.iter().zip(there) {
-                        compare(name, "", Some(here), Some(there), &mut told);
+                        compare((name, word), "", Some(here), Some(there), &mut differences);
                     }
                 }
             }
         }
-        let names: BTreeSet<&String> = self.created.keys().chain(undisturbed.created.keys()).collect();
-        for name in names {
-            let count = |snapshot: &Self| snapshot.created.get(name).copied().unwrap_or_default();
-            let (here, there) = (count(self), count(undisturbed));
-            if here != there {
-                told.push(format!("{name} was created {here} times, undisturbed {there} times"));
-            }
-        }
-        let more = told.len().saturating_sub(TOLD);
-        told.truncate(TOLD);
-        if more > 0 {
-            told.push(format!("and {more} more"));
-        }
-        told
+        differences
     }
 }
 
-fn compare(name: &str, path: &str, here: Option<&Value>, there: Option<&Value>, told: &mut Vec<String>) {
+/// Keeps the first differences and counts the others.
+fn shorten(mut differences: Vec<String>) -> Vec<String> {
+    let more = differences.len().saturating_sub(SHOWN);
+    differences.truncate(SHOWN);
+    if more > 0 {
+        differences.push(format!("and {more} more"));
+    }
+    differences
+}
+
+fn compare(
+    words: (&str, &str),
+    path: &str,
+    here: Option<&Value>,
+    there: Option<&Value>,
+    differences: &mut Vec<String>,
+) {
     match (here, there) {
         (here, there) if here == there => {}
         (Some(Value::Object(here)), Some(Value::Object(there))) => {
             for field in here.keys().chain(there.keys()).collect::<BTreeSet<_>>() {
-                compare(name, &format!("{path}/{field}"), here.get(field), there.get(field), told);
+                compare(words, &format!("{path}/{field}"), here.get(field), there.get(field), differences);
             }
         }
         (Some(Value::Array(here)), Some(Value::Array(there))) if here.len() == there.len() => {
             for (index, (here, there)) in here.iter().zip(there).enumerate() {
-                compare(name, &format!("{path}/{index}"), Some(here), Some(there), told);
+                compare(words, &format!("{path}/{index}"), Some(here), Some(there), differences);
             }
         }
         (here, there) => {
-            let words = |value: Option<&Value>| value.map_or("not there".to_owned(), Value::to_string);
+            let text = |value: Option<&Value>| value.map_or("not there".to_owned(), Value::to_string);
             let path = path.strip_prefix("/content").unwrap_or(path);
-            told.push(format!("{name}: {path} is {}, undisturbed {}", words(here), words(there)));
+            let (name, other) = words;
+            differences.push(format!("{name}: {path} is {}, {other} {}", text(here), text(there)));
         }
     }
 }
@@ -99,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn every_difference_is_told_with_its_place() {
+    fn every_difference_is_reported_with_its_path() {
         let undisturbed = snapshot(
             &[("ConfigMap a", json!({"data": {"k": "2", "l": ["x"]}})), ("Secret s", json!({}))],
             &[("ConfigMap a", 1)],

@@ -1,4 +1,5 @@
-//! One repetition's stage: its namespace, its operator in one life after the other, and what both have done so far.
+//! One repetition's stage: its namespace, its operator in one life after the other, and what both have done
+//! so far.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,14 +10,14 @@ use super::plan::Plan;
 use super::point::{NAMESPACE, Write};
 use super::scenario::Scene;
 use crate::env::TestEnv;
-use crate::error::Result;
-use crate::proxy::{Delivery, FaultProxy, Match, Seen, Verb};
+use crate::error::{Error, Result};
+use crate::proxy::{Delivery, FaultProxy, Match, RequestVerb, Seen};
 use crate::user::TestUser;
 
-/// How many of the last requests are told of an operator that does not come to rest.
-const TOLD: usize = 20;
+/// The number of recent requests that are reported for an operator that does not come to rest.
+const SHOWN: usize = 20;
 
-/// Where a repetition is played.
+/// The setting of one repetition: proxy, operator and ledger.
 pub(super) struct Stage<'a> {
     pub(super) plan: &'a Plan,
     pub(super) env: &'a TestEnv,
@@ -26,26 +27,28 @@ pub(super) struct Stage<'a> {
     cast: Mutex<Cast>,
 }
 
-/// Who is on the stage.
+/// The present life of the operator and the record of those before.
 #[derive(Default)]
 struct Cast {
-    /// None before the first life, and between a kill and the next.
+    /// The running operator; `None` before the first life, and between a kill and the next start.
     life: Option<Life>,
     lives: u32,
+    /// An operator that waits for the Lease.
+    standby: Option<Life>,
     /// The requests of the lives before.
     past: Vec<Seen>,
     /// A disturbance is going on: nothing is at rest.
     disturbed: bool,
 }
 
-/// How much has happened: two equal ones with time between them mean rest.
+/// A measure of activity: two equal values with time between them mean rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bustle {
     pub(super) pace: Pace,
     pub(super) events: u64,
 }
 
-/// How far the operator is: which life, and the number of its last request that was work.
+/// The progress of the operator: the number of its life, and of its last request that was work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pace {
     pub(super) life: u32,
@@ -86,13 +89,49 @@ impl<'a> Stage<'a> {
         Ok(prepared)
     }
 
-    /// Kills the operator, if it lives.
+    /// Starts a second operator, and returns when it has asked for the Lease.
+    pub(super) async fn start_standby(&self) -> Result<()> {
+        let number = self.cast().lives + 1;
+        let (life, ()) =
+            Life::start(self.env, &self.user, &self.plan.operator, self.scene.namespace(), number, |_| ())
+                .await?;
+        let asked = life.proxy.wait_for_request(&Match::any().resource("leases")).await;
+        asked.map_err(|error| Error::Start(format!("the standby did not ask for the Lease: {error}")))?;
+        self.cast().standby = Some(life);
+        Ok(())
+    }
+
+    /// Makes the standby the operator that is judged. Returns the one before, which runs on.
+    pub(super) fn promote(&self) -> Option<Life> {
+        let mut cast = self.cast();
+        let standby = cast.standby.take()?;
+        cast.lives += 1;
+        cast.life.replace(standby)
+    }
+
+    /// Kills the operator and its standby, where they live.
     pub(super) async fn kill(&self) {
-        let life = self.cast().life.take();
-        if let Some(life) = life {
-            let seen = life.kill().await;
-            self.cast().past.extend(seen);
+        let lives = {
+            let mut cast = self.cast();
+            [cast.life.take(), cast.standby.take()]
+        };
+        for life in lives.into_iter().flatten() {
+            self.bury(life).await;
         }
+    }
+
+    /// Kills an operator that is not on the stage any more, and keeps its requests.
+    pub(super) async fn bury(&self, life: Life) {
+        let seen = life.kill().await;
+        self.cast().past.extend(seen);
+    }
+
+    /// The writes that a former operator has sent after the request of this number, in words.
+    pub(super) fn writes_after(&self, life: &Life, sequence: u64) -> Vec<String> {
+        let seen = life.proxy.seen().into_iter().filter(|seen| seen.sequence > sequence);
+        seen.filter(|seen| Match::writes().matches(&seen.request) && !self.is_excluded(seen))
+            .map(|seen| seen.request.to_string().replace(self.scene.namespace(), NAMESPACE))
+            .collect()
     }
 
     pub(super) fn set_disturbed(&self, disturbed: bool) {
@@ -104,12 +143,12 @@ impl<'a> Stage<'a> {
         self.cast().life.as_ref().map(|life| act(&life.proxy))
     }
 
-    /// What the operator said when it ended without being killed.
+    /// The reason that the operator gave when it ended without being killed.
     pub(super) fn last_words(&self) -> Option<String> {
         self.cast().life.as_ref()?.last_words().cloned()
     }
 
-    /// How much has happened so far; `None` while something is under way.
+    /// The activity so far; `None` while a request is in flight.
     pub(super) fn bustle(&self) -> Option<Bustle> {
         let cast = self.cast();
         let proxy = &cast.life.as_ref()?.proxy;
@@ -120,21 +159,21 @@ impl<'a> Stage<'a> {
         Some(Bustle { pace, events: self.ledger.events() })
     }
 
-    /// How far the operator is.
+    /// The progress of the operator.
     pub(super) fn pace(&self) -> Pace {
         let cast = self.cast();
         let proxy = cast.life.as_ref().map(|life| &life.proxy);
         Pace { life: cast.lives, request: proxy.map_or(0, |proxy| self.last_work(proxy)) }
     }
 
-    /// What may have changed an answer of the server.
+    /// Events that may have changed an answer of the server.
     pub(super) fn news(&self) -> News {
         let cast = self.cast();
         let proxy = cast.life.as_ref().map(|life| &life.proxy);
         News { events: self.ledger.events(), request: proxy.map_or(0, |proxy| self.last_work(proxy)) }
     }
 
-    /// As [`bustle`](Self::bustle), also during a disturbance, and of the operator alone.
+    /// The [`bustle`](Self::bustle) of the operator alone, also during a disturbance.
     pub(super) fn own_bustle(&self) -> Option<u64> {
         let cast = self.cast();
         let proxy = &cast.life.as_ref()?.proxy;
@@ -143,7 +182,9 @@ impl<'a> Stage<'a> {
 
     fn waits(&self, proxy: &FaultProxy) -> bool {
         let waits = |seen: &Seen| {
-            seen.client == Delivery::Waiting && seen.request.verb != Verb::Watch && !self.is_excluded(seen)
+            seen.client == Delivery::Waiting
+                && seen.request.verb != RequestVerb::Watch
+                && !self.is_excluded(seen)
         };
         proxy.last_where(waits).is_some()
     }
@@ -156,7 +197,7 @@ impl<'a> Stage<'a> {
     /// Reads of lists, watches, and what is no resource do not disturb the rest.
     fn is_work(&self, seen: &Seen) -> bool {
         seen.request.resource.is_some()
-            && !matches!(seen.request.verb, Verb::Watch | Verb::List)
+            && !matches!(seen.request.verb, RequestVerb::Watch | RequestVerb::List)
             && !self.is_excluded(seen)
     }
 
@@ -175,7 +216,7 @@ impl<'a> Stage<'a> {
             .collect()
     }
 
-    /// How many writes there were.
+    /// The number of writes so far.
     pub(super) fn count_writes(&self) -> usize {
         let cast = self.cast();
         let counts = |seen: &Seen| {
@@ -197,7 +238,7 @@ impl<'a> Stage<'a> {
     pub(super) fn recent_work(&self) -> String {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         let seen = self.seen();
-        for seen in seen.iter().rev().filter(|seen| self.is_work(seen)).take(TOLD) {
+        for seen in seen.iter().rev().filter(|seen| self.is_work(seen)).take(SHOWN) {
             let request = seen.request.to_string().replace(self.scene.namespace(), NAMESPACE);
             let answer = seen.server.map_or("no answer".to_owned(), |code| code.to_string());
             *counts.entry(format!("{request} ({answer})")).or_default() += 1;

@@ -31,8 +31,8 @@ pub async fn apply(client: &kube::Client, document: &str) -> Result<Value> {
     client.request(request).await.map_err(Error::api(format!("{path}\n{document}")))
 }
 
-/// A kubeconfig with a token of this account.
-pub async fn account_config(env: &TestEnv, namespace: &str, account: &str) -> Result<String> {
+/// A token of this account.
+pub async fn account_token(env: &TestEnv, namespace: &str, account: &str) -> Result<String> {
     let request = TokenRequest {
         spec: Some(TokenRequestSpec { expiration_seconds: Some(3600), ..TokenRequestSpec::default() }),
         ..TokenRequest::default()
@@ -42,7 +42,12 @@ pub async fn account_config(env: &TestEnv, namespace: &str, account: &str) -> Re
     let answer = accounts.create_token_request(account, &PostParams::default(), &request).await;
     let answer = answer.map_err(Error::api(action.clone()))?;
     let token = answer.status.and_then(|status| status.token);
-    let token = token.ok_or(Error::Api { action, message: "the answer has no token".to_owned() })?;
+    token.ok_or(Error::Api { action, message: "the answer has no token".to_owned() })
+}
+
+/// A kubeconfig with a token of this account.
+pub async fn account_config(env: &TestEnv, namespace: &str, account: &str) -> Result<String> {
+    let token = account_token(env, namespace, account).await?;
     let facts = env.facts("a certificate authority")?;
     let cluster = json!({"server": facts.server, "certificate-authority": facts.pki.join("ca.crt")});
     let config = json!({

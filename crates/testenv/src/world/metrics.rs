@@ -27,7 +27,7 @@ mod tests {
     const METRICS: &str = "# TYPE depth gauge\ndepth{queue=\"a\"} 3\ndepth{queue=\"b\"} 4.0\ndeep 9\n";
 
     #[test]
-    fn counts_are_added_up_however_they_are_written() {
+    fn metric_counts_are_added_up_in_any_notation() {
         assert_eq!(
             (sum(METRICS, "depth"), sum(METRICS, "depth{queue=\"b\"}"), sum(METRICS, "none")),
             (7, 4, 0)
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_is_when_enough_was_done_and_nothing_waits() {
+    fn an_operator_is_idle_when_enough_was_done_and_nothing_waits() {
         let metrics =
             "controller_runtime_reconcile_total{result=\"success\"} 2\nworkqueue_depth{name=\"x\"} 0\n";
         assert_eq!((is_idle(metrics, 2), is_idle(metrics, 3).is_err()), (Ok(()), true));

@@ -1,9 +1,11 @@
-//! The test world: one namespace, the account of the operator under test, and the vocabulary that acceptance tests share.
+//! The test world: one namespace, the account of the operator under test, and the vocabulary that acceptance
+//! tests share.
 //!
-//! An acceptance test of an operator creates objects as a user does, waits until the operator has done its part, changes or
-//! deletes something, and counts from the audit log what the operator has asked for. [`World`] has the verbs for that. Tests of
-//! one operator wrap it in a type of their own with their own vocabulary (the sample object, what "ready" means for it) and
-//! let that type [`Deref`](std::ops::Deref) to the world.
+//! An acceptance test of an operator creates objects as a user does, waits until the operator has done its
+//! part, changes or deletes something, and counts from the audit log what the operator has asked for.
+//! [`World`] has the verbs for that. Tests of one operator wrap it in a type of their own with their own
+//! vocabulary (the sample object, what "ready" means for it) and let that type [`Deref`](std::ops::Deref) to
+//! the world.
 //!
 //! | | what it is |
 //! | --- | --- |
@@ -12,9 +14,10 @@
 //! | [`Program`] | an operator as a child process, seen through its ports as a kubelet sees it |
 //! | [`rights`] | the rights that manifests grant, and those that were missing or not used |
 //! | [`install`] | manifests applied as an administrator does, and the kubeconfig of their service account |
+//! | [`Scraper`] | a reader of an installed operator's metrics, over TLS and with a token |
 //!
-//! Waiting is for conditions, never for time, and no process outlives its test. A world knows nothing of a particular operator
-//! library: what starts an operator is passed to [`Running::new`].
+//! Waiting is for conditions, never for time, and no process outlives its test. A world knows nothing of a
+//! particular operator library: what starts an operator is passed to [`Running::new`].
 //!
 //! ```no_run
 //! use k8s_openapi::api::apps::v1::Deployment;
@@ -50,6 +53,7 @@ mod program;
 mod requests;
 pub mod rights;
 mod running;
+mod scrape;
 
 use std::fmt;
 
@@ -58,6 +62,7 @@ pub use objects::{Namespaced, condition};
 pub use program::Program;
 pub use requests::Written;
 pub use running::{BoxError, Running};
+pub use scrape::Scraper;
 
 use crate::audit::Mark;
 use crate::env::TestEnv;
@@ -65,8 +70,8 @@ use crate::error::Result;
 use crate::namespace::TestNamespace;
 use crate::user::{Rules, TestUser};
 
-/// A namespace, and an account with exactly the given rights for the operator under test. The [module's page](self) has an
-/// example.
+/// A namespace, and an account with exactly the given rights for the operator under test. The [module's
+/// page](self) has an example.
 pub struct World {
     /// The control plane.
     pub env: TestEnv,
@@ -78,8 +83,8 @@ pub struct World {
 }
 
 impl World {
-    /// A world in this namespace, with an account for the operator. Rights can depend on the name of the namespace, as those of
-    /// generated manifests do: therefore the namespace comes first.
+    /// A world in this namespace, with an account for the operator. Rights can depend on the name of the
+    /// namespace, as those of generated manifests do: therefore the namespace comes first.
     pub async fn in_namespace(namespace: TestNamespace, account: &str, rules: &Rules) -> Result<Self> {
         let user = namespace.client_for(account, rules).await?;
         let env = namespace.env().clone();

@@ -51,7 +51,8 @@ impl World {
         self.namespace.api::<K>().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
     }
 
-    /// Changes an object of the operator as somebody else does, by a strategic merge patch: lists are merged by their keys.
+    /// Changes an object of the operator as somebody else does, by a strategic merge patch: lists are merged
+    /// by their keys.
     pub async fn meddle<K: Namespaced>(&self, name: &str, patch: Value) -> kube::Result<K> {
         self.namespace.api::<K>().patch(name, &PatchParams::default(), &Patch::Strategic(patch)).await
     }
@@ -87,8 +88,8 @@ impl World {
         .await
     }
 
-    /// Waits until a condition in the status of an object has this value for the present generation, with a message that
-    /// contains `words`. Returns its reason and message.
+    /// Waits until a condition in the status of an object has this value for the present generation, with a
+    /// message that contains `words`. Returns its reason and message.
     pub async fn condition<K: Namespaced>(
         &self,
         name: &str,
@@ -127,7 +128,8 @@ impl World {
         Ok(events)
     }
 
-    /// Keeps new pods from being started in this namespace until [`allow_pods`](Self::allow_pods); those that run go on.
+    /// Keeps new pods from being started in this namespace until [`allow_pods`](Self::allow_pods); those that
+    /// run go on.
     pub async fn forbid_pods(&self) -> Result<()> {
         let quotas = self.namespace.api::<ResourceQuota>();
         let mut none = ResourceQuota::default();

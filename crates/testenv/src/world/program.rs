@@ -54,10 +54,10 @@ impl Program {
         found.ok_or_else(|| failed(format!("no {fact} in {:?}", self.facts)))
     }
 
-    /// The answer at its port for health and metrics, with its head.
+    /// The answer at its plain port for health and metrics, with its head.
     pub async fn get(&self, path: &str) -> Result<String> {
-        let metrics = self.fact("metrics")?;
-        let admin = metrics.trim_start_matches("http://").trim_end_matches("/metrics");
+        let health = self.fact("health")?;
+        let admin = health.trim_start_matches("http://").trim_end_matches("/readyz?verbose");
         let ask = async {
             let mut stream = tokio::net::TcpStream::connect(admin).await?;
             let request = format!("GET {path} HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\r\n");

@@ -21,13 +21,15 @@ impl World {
         Ok(writes.iter().filter(|request| request.resource != "events").map(sentence).collect())
     }
 
-    /// The end of a test: stops the operator in order. An error if it was ever refused a request for lack of a right.
+    /// The end of a test: stops the operator in order. An error if it was ever refused a request for lack of
+    /// a right.
     pub async fn end(&self, operator: Running) -> Result<()> {
         operator.stop().await?;
         self.never_refused()
     }
 
-    /// An error if the operator was refused a request for lack of a [right](rights::missing) since the world began.
+    /// An error if the operator was refused a request for lack of a [right](rights::missing) since the world
+    /// began.
     pub fn never_refused(&self) -> Result<()> {
         let refused = rights::missing(&self.requests(self.begun)?);
         if refused.is_empty() { Ok(()) } else { Err(Error::MissingRight(refused.to_string())) }
@@ -39,8 +41,8 @@ fn sentence(request: &Request) -> String {
     format!("{} {}{slash}{} {}", request.verb, request.resource, request.subresource, request.name)
 }
 
-/// Objects that were written or deleted, as `deployments sample-harbor-core`, each where that happened for the first time.
-/// Subresources and refused requests do not count.
+/// Objects that were written or deleted, as `deployments sample-harbor-core`, each where that happened for
+/// the first time. Subresources and refused requests do not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written(Vec<String>);
 

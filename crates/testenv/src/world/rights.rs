@@ -39,8 +39,9 @@ pub fn granted<'n, 't>(files: impl IntoIterator<Item = (&'n str, &'t str)>) -> R
 
 /// The requests that were refused for lack of a right: forbidden, and never allowed.
 ///
-/// Forbidden for a while is something else: the API server's admission of `blockOwnerDeletion` looks kinds up in a list that it
-/// renews every 30 seconds, and until then an owner of a kind that was just defined is forbidden to everybody.
+/// Forbidden for a while is something else: the API server's admission of `blockOwnerDeletion` looks kinds up
+/// in a list that it renews every 30 seconds, and until then an owner of a kind that was just defined is
+/// forbidden to everybody.
 #[must_use]
 pub fn missing(requests: &Requests) -> Requests {
     requests.code(403).filter(|refused| {
@@ -54,8 +55,9 @@ pub fn missing(requests: &Requests) -> Requests {
 
 /// The rights that all manifests together grant and that were not used, one line each.
 ///
-/// Not counted are watches and their lists (they come as three, whichever of them the server takes), the rare patch that counts a
-/// series of events up, and finalizers: admission checks that right, and asks for nothing that the audit log has.
+/// Not counted are watches and their lists (they come as three, whichever of them the server takes), the rare
+/// patch that counts a series of events up, and finalizers: admission checks that right, and asks for nothing
+/// that the audit log has.
 pub fn unused(manifests: &str, requests: &Requests) -> Result<Vec<String>> {
     let objects = objects(manifests)?;
     let for_users = |object: &Value| {

@@ -9,10 +9,11 @@ use super::metrics::{is_idle, sum, value};
 use crate::error::{Error, Result};
 use crate::eventually::eventually;
 
-/// Any error.
+/// Any error, boxed.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// An operator at work, as a task of the test. Dropped, it is asked to stop if dropping its `stop` closure does that.
+/// An operator at work, as a task of the test. Dropped, it is asked to stop if dropping its `stop` closure
+/// does that.
 #[must_use = "it ends when it is dropped"]
 pub struct Running {
     readiness: Box<dyn Fn() -> (bool, String) + Send + Sync>,
@@ -24,8 +25,8 @@ pub struct Running {
 impl Running {
     /// Starts an operator. It need not be ready yet.
     ///
-    /// `readiness` returns true when the operator is ready, with the report of its checks, one per line; `metrics` returns its
-    /// metrics as text; `stop` asks it to end, and then `operator` ends.
+    /// `readiness` returns true when the operator is ready, with the report of its checks, one per line;
+    /// `metrics` returns its metrics as text; `stop` asks it to end, and then `operator` ends.
     pub fn new<E>(
         readiness: impl Fn() -> (bool, String) + Send + Sync + 'static,
         metrics: impl Fn() -> String + Send + Sync + 'static,
@@ -72,7 +73,7 @@ impl Running {
         (self.readiness)().1
     }
 
-    /// All of its metrics, as text.
+    /// All metrics of the program, as text.
     pub fn metrics(&self) -> String {
         (self.metrics)()
     }
@@ -87,6 +88,24 @@ impl Running {
         value(&self.metrics(), start)
     }
 
+    /// Waits until the samples whose lines begin with this text add up to this number. For metrics that are
+    /// computed from the operator's cache, which hears of a write after the API server does.
+    pub async fn metric_becomes(&self, start: &str, expected: u64) -> Result<()> {
+        eventually(format!("the metric {start} to be {expected}"), || async {
+            match self.metric(start) {
+                sum if sum == expected => Ok(()),
+                sum => Err(format!("it is {sum}")),
+            }
+        })
+        .await
+    }
+
+    /// Waits until every recorded event is written or dropped. Events are written in the background, after
+    /// the reconcile that recorded them: a test that counts writes from a mark waits for them first.
+    pub async fn events_written(&self) -> Result<()> {
+        self.metric_becomes("windlass_events_waiting", 0).await
+    }
+
     /// Waits until at least this many reconciles have ended, and none is queued or under way.
     pub async fn idle_after(&self, reconciles: u64) -> Result<()> {
         eventually(format!("{reconciles} reconciles, and then peace"), || async {
@@ -95,7 +114,8 @@ impl Running {
         .await
     }
 
-    /// Waits until nothing is left to do: two looks at the count of reconciles agree, with nothing queued. Returns the count.
+    /// Waits until nothing is left to do: two looks at the count of reconciles agree, with nothing queued.
+    /// Returns the count.
     pub async fn settled(&self) -> Result<u64> {
         let total = || self.metric("controller_runtime_reconcile_total");
         loop {

@@ -1,10 +1,12 @@
-//! A toy operator made of parts, right ones and wrong ones.
+//! A toy operator made of behaviours, right ones and wrong ones.
 //!
-//! An owner is a ConfigMap with a label and a greeting. The annotation `observed` says which greeting is done.
+//! An owner is a ConfigMap with a label and a greeting. The annotation `observed` says which greeting is
+//! done.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
+use crate::election::{Term, every};
 use anyhow::Result;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -19,51 +21,84 @@ use windlass_testenv::torture::OperatorRun;
 const OWNERS: &str = "toy=owner";
 const FINALIZER: &str = "example.com/outside";
 
-/// What a toy makes for its owner, in this order.
+/// The things that a toy makes for its owner, in this order.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Part {
+pub(crate) enum Behaviour {
     /// A Secret with random content.
     Secret,
-    /// As [`Part::Secret`], by a toy that remembers the content only in memory.
+    /// As [`Behaviour::Secret`], by a toy that remembers the content only in memory.
     ForgottenSecret,
     /// A ConfigMap with the owner's greeting.
     Child,
-    /// As [`Part::Child`], by a toy that does not look at whose it is.
+    /// As [`Behaviour::Child`], by a toy that does not look at whose it is.
     CarelessChild,
     /// A Deployment with the owner's greeting.
     Deployment,
     /// A ConfigMap that garbage collection does not know of.
     Outside,
-    /// As [`Part::Outside`], removed after the finalizer.
+    /// As [`Behaviour::Outside`], removed after the finalizer.
     LeakyOutside,
     /// A ConfigMap with a generated name, which the owner's annotation remembers.
     Generated,
-    /// What was last rolled out; restored at a start. Written after everything else.
+    /// A ConfigMap with the greeting that was last rolled out, restored at a start and written last.
     Journal,
-    /// As [`Part::Generated`], by a toy that trusts what its watch told it, and makes up for lost events by time.
+    /// As [`Behaviour::Generated`], by a toy that trusts what its watch told it, and makes up for lost events
+    /// by time.
     Cached,
     /// Notes at every round, after a restart, that there was one.
     Unrest,
+    /// A ConfigMap as [`Behaviour::Child`], by a toy that makes nothing any more after two restarts.
+    GivesUp,
+    /// As [`Behaviour::Child`], by a toy that deletes the ConfigMap and makes it again after a restart.
+    Recreated,
+    /// A ConfigMap for a moment, deleted without another look at the owner.
+    Scratch,
+    /// Works only while it holds a Lease, asks for its deadline before every write, and ends when it is lost.
+    Elected,
+    /// As [`Behaviour::Elected`], by a toy that does not notice that it has lost the Lease.
+    Unfenced,
 }
 
 struct Toy {
     client: Client,
     namespace: String,
-    parts: &'static [Part],
+    behaviours: &'static [Behaviour],
     life: u32,
     password: Option<String>,
+    term: Option<Term>,
+    /// True until this life has looked after an owner.
+    is_new: bool,
 }
 
 /// The operator: it lists the owners, looks after them, and waits for a change.
-pub(crate) async fn toy(run: OperatorRun, parts: &'static [Part]) -> Result<()> {
+pub(crate) async fn toy(run: OperatorRun, behaviours: &'static [Behaviour]) -> Result<()> {
     let (client, namespace) = (run.client()?, run.namespace().to_owned());
-    let mut toy = Toy { client, namespace, parts, life: run.life(), password: None };
+    let mut toy =
+        Toy { client, namespace, behaviours, life: run.life(), password: None, term: None, is_new: true };
+    if toy.has(Behaviour::Elected) || toy.has(Behaviour::Unfenced) {
+        let term = Term::begin(toy.client.clone(), &toy.namespace, toy.life).await?;
+        toy.term = toy.has(Behaviour::Elected).then(|| term.clone());
+        let kept = async {
+            let lost = term.keep().await;
+            if behaviours.contains(&Behaviour::Elected) { lost } else { std::future::pending().await }
+        };
+        return tokio::select! {
+            lost = kept => lost,
+            ended = work(&mut toy) => ended,
+        };
+    }
+    work(&mut toy).await
+}
+
+async fn work(toy: &mut Toy) -> Result<()> {
     let mut started = false;
+    let mut rounds = every(Duration::from_millis(50));
     loop {
-        let round = if toy.has(Part::Cached) { toy.trust().await } else { toy.follow(&mut started).await };
+        rounds.tick().await;
+        let round =
+            if toy.has(Behaviour::Cached) { toy.trust().await } else { toy.follow(&mut started).await };
         if let Err(error) = round {
             tracing::debug!(%error, "another round");
-            tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 }
@@ -76,8 +111,8 @@ impl Toy {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    fn has(&self, part: Part) -> bool {
-        self.parts.contains(&part)
+    fn has(&self, behaviour: Behaviour) -> bool {
+        self.behaviours.contains(&behaviour)
     }
 
     /// Looks after all owners whenever something happens to one of them, until the watch ends.
@@ -98,7 +133,7 @@ impl Toy {
         let owners = self.api::<ConfigMap>();
         let list = owners.list(&ListParams::default().labels(OWNERS)).await?;
         for owner in &list.items {
-            if !std::mem::replace(started, true) && self.has(Part::Journal) {
+            if !std::mem::replace(started, true) && self.has(Behaviour::Journal) {
                 self.restore(owner).await?;
             }
             self.reconcile(owner).await?;
@@ -110,32 +145,58 @@ impl Toy {
         if owner.meta().deletion_timestamp.is_some() {
             return self.clean_up(owner).await;
         }
-        if (self.has(Part::Outside) || self.has(Part::LeakyOutside)) && owner.finalizers().is_empty() {
+        if (self.has(Behaviour::Outside) || self.has(Behaviour::LeakyOutside))
+            && owner.finalizers().is_empty()
+        {
             self.edit(json!({"metadata": {"finalizers": [FINALIZER]}})).await?;
         }
         let greeting = greeting(owner);
-        for part in self.parts {
-            match part {
-                Part::Secret => self.make_secret(owner).await?,
-                Part::ForgottenSecret => self.make_forgotten_secret(owner).await?,
-                Part::Child => {
+        for behaviour in self.behaviours {
+            match behaviour {
+                Behaviour::Secret => self.make_secret(owner).await?,
+                Behaviour::ForgottenSecret => self.make_forgotten_secret(owner).await?,
+                Behaviour::Child => {
                     let content = json!({"data": {"greeting": greeting}});
                     self.apply::<ConfigMap>("child", Some(owner), content).await?;
                 }
-                Part::CarelessChild => {
+                Behaviour::CarelessChild => {
                     let child = self.api::<ConfigMap>().get_opt("child").await?;
                     if child.is_none_or(|child| self::greeting(&child) != greeting) {
                         let content = json!({"data": {"greeting": greeting}});
                         self.force::<ConfigMap>("child", object("child", Some(owner), content)).await?;
                     }
                 }
-                Part::Deployment => self.make_deployment(owner).await?,
-                Part::Outside | Part::LeakyOutside => {
+                Behaviour::GivesUp => {
+                    if self.life < 3 {
+                        self.apply::<ConfigMap>(
+                            "child",
+                            Some(owner),
+                            json!({"data": {"greeting": greeting}}),
+                        )
+                        .await?;
+                    }
+                }
+                Behaviour::Recreated => {
+                    if std::mem::replace(&mut self.is_new, false) && self.life > 1 {
+                        self.delete("child").await?;
+                    }
+                    self.apply::<ConfigMap>("child", Some(owner), json!({"data": {"greeting": greeting}}))
+                        .await?;
+                }
+                Behaviour::Scratch => {
+                    if observed(owner) != greeting {
+                        let scratch = object("scratch", Some(owner), json!({"data": {}}));
+                        self.force::<ConfigMap>("scratch", scratch).await?;
+                        self.delete("scratch").await?;
+                    }
+                }
+                Behaviour::Deployment => self.make_deployment(owner).await?,
+                Behaviour::Outside | Behaviour::LeakyOutside => {
                     self.apply::<ConfigMap>("outside", None, json!({"data": {"of": "toy"}})).await?;
                 }
-                Part::Generated => self.make_generated(owner).await?,
-                Part::Journal | Part::Cached => {}
-                Part::Unrest => {
+                Behaviour::Generated => self.make_generated(owner).await?,
+                Behaviour::Journal | Behaviour::Cached | Behaviour::Elected | Behaviour::Unfenced => {}
+                Behaviour::Unrest => {
                     if self.life > 1 {
                         self.annotate("restarted", &random()).await?;
                     }
@@ -145,14 +206,14 @@ impl Toy {
         if observed(owner) != greeting {
             self.annotate("observed", &greeting).await?;
         }
-        if self.has(Part::Journal) {
+        if self.has(Behaviour::Journal) {
             self.apply::<ConfigMap>("journal", Some(owner), json!({"data": {"greeting": greeting}})).await?;
         }
         Ok(())
     }
 
     async fn clean_up(&self, owner: &ConfigMap) -> Result<()> {
-        if self.has(Part::LeakyOutside) {
+        if self.has(Behaviour::LeakyOutside) {
             self.edit(json!({"metadata": {"finalizers": []}})).await?;
             self.delete("outside").await?;
         } else if !owner.finalizers().is_empty() {
@@ -165,6 +226,7 @@ impl Toy {
     async fn make_secret(&self, owner: &ConfigMap) -> Result<()> {
         if self.api::<Secret>().get_opt("token").await?.is_none() {
             let secret = object("token", Some(owner), json!({"stringData": {"password": random()}}));
+            self.fence()?;
             self.api::<Secret>().create(&PostParams::default(), &serde_json::from_value(secret)?).await?;
         }
         Ok(())
@@ -199,6 +261,7 @@ impl Toy {
     async fn generate(&self, owner: &ConfigMap) -> Result<String> {
         let mut map = object("", Some(owner), json!({"data": {"k": "v"}}));
         map["metadata"]["generateName"] = json!("made-");
+        self.fence()?;
         let maps = self.api::<ConfigMap>();
         Ok(maps.create(&PostParams::default(), &serde_json::from_value(map)?).await?.name_any())
     }
@@ -249,7 +312,7 @@ impl Toy {
             + Serialize
             + DeserializeOwned,
     {
-        if self.has(Part::Journal) && name == "child" {
+        if self.has(Behaviour::Journal) && name == "child" {
             // This one judges by what it has noted, not by what is there.
             let noted = owner.is_some_and(|owner| observed(owner) == greeting(owner));
             if noted && content["data"]["greeting"] == json!(owner.map(greeting)) {
@@ -276,6 +339,7 @@ impl Toy {
         object["apiVersion"] = json!(K::api_version(&()));
         object["kind"] = json!(K::kind(&()));
         let params = PatchParams::apply("toy").force();
+        self.fence()?;
         self.api::<K>().patch(name, &params, &Patch::Apply(object)).await?;
         Ok(())
     }
@@ -286,11 +350,18 @@ impl Toy {
 
     /// Changes the owner.
     async fn edit(&self, change: Value) -> Result<()> {
+        self.fence()?;
         self.api::<ConfigMap>().patch("owner", &PatchParams::default(), &Patch::Merge(change)).await?;
         Ok(())
     }
 
+    /// Fails if this toy may not write any more.
+    fn fence(&self) -> Result<()> {
+        self.term.as_ref().map_or(Ok(()), Term::check)
+    }
+
     async fn delete(&self, name: &str) -> Result<()> {
+        self.fence()?;
         match self.api::<ConfigMap>().delete(name, &DeleteParams::default()).await {
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
             other => Ok(other.map(drop)?),
@@ -327,7 +398,7 @@ fn object(name: &str, owner: Option<&ConfigMap>, content: Value) -> Value {
     object
 }
 
-/// Whether all that is wanted is there.
+/// True if all that is wanted is there.
 fn contains(there: &Value, wanted: &Value) -> bool {
     match (there, wanted) {
         (Value::Object(there), Value::Object(wanted)) => {

@@ -20,7 +20,7 @@ use crate::plan::draw::PATIENCE;
 use crate::plan::options::Mutation;
 use crate::plan::owner::OwnerView;
 
-/// The report of a run: what became of each node of a plan.
+/// The report of a run: the outcome of each node of a plan.
 pub(crate) type Report = windlass_graph::Report<NodeError, Wait>;
 
 /// Applies the plans of one controller.
@@ -45,14 +45,20 @@ pub(crate) struct Applier {
 }
 
 impl Applier {
-    /// Waits until the first lists of the kinds that need not be installed have ended, but not for long: then what is not known
-    /// holds its node back.
+    /// Waits a short time until the first lists of the kinds that need not be installed have ended. After
+    /// that, a node of a kind that is still unknown waits.
     pub(crate) async fn kinds_listed(&self) {
         let listed = join_all(self.kinds.iter().map(|kind| kind.listed()));
         let _ = tokio::time::timeout(PATIENCE, listed).await;
     }
 
-    /// The cache of a planned kind.
+    /// Returns a message that names a kind that has not been listed yet, if there is one: its existing
+    /// objects are unknown.
+    pub(crate) fn unlisted(&self) -> Option<String> {
+        self.kinds.iter().find_map(|kind| kind.unlisted())
+    }
+
+    /// Returns the cache of a planned kind.
     pub(super) fn kind(&self, resource: &ResourceType) -> Result<&Arc<dyn OpenKind>, NodeError> {
         self.kinds.iter().find(|kind| kind.resource() == resource).ok_or_else(|| {
             let message = format!(

@@ -1,4 +1,5 @@
-//! The planned object, completed with everything that all objects of a plan have. Pure, but for reading the digest key.
+//! Completes a planned object with everything that all objects of a plan have. Pure, except for reading the
+//! digest key.
 
 use serde_json::json;
 use windlass_runtime::cache::Digest;
@@ -8,6 +9,7 @@ use windlass_runtime::resource::ResourceType;
 use super::run::Run;
 use crate::error::{NodeError, PlanError, Reason};
 use crate::live::Live;
+use crate::names::mark::FIRST;
 use crate::names::{label, mark};
 use crate::plan::desired::Desired;
 use crate::plan::digest::{self, Content, DigestKey, Stamp};
@@ -16,7 +18,8 @@ use crate::plan::options::Mutation;
 use crate::plan::owner::OwnerView;
 
 impl Run<'_> {
-    /// The planned object with mutations, marks, the token of its dependencies and its digest. The first error stops.
+    /// Returns the planned object with mutations, marks, the token of its dependencies and its digest. The
+    /// first error stops.
     pub(super) async fn completed(
         &self,
         place: &Place,
@@ -33,7 +36,7 @@ impl Run<'_> {
         completion.complete(place, desired, &contents, key, stamp.map(|stamp| &**stamp))
     }
 
-    /// Completes the objects of this run.
+    /// Returns the completion for the objects of this run.
     pub(super) fn completion(&self) -> Completion<'_> {
         let (name, mutations) = (self.applier.name, &*self.applier.mutations);
         Completion { name, owner: self.owner, mutations }
@@ -56,8 +59,9 @@ impl Completion<'_> {
         Ok(all.try_for_each(|mutation| mutation(desired))?)
     }
 
-    /// The object as it is applied: with the token of the contents that flow into it, the marks of its owner, and its digest.
-    /// `live_stamp` is the annotation of the live object. Where a [key is needed](needs_key), it must be given.
+    /// Returns the object as it is applied: with the token of the contents that flow into it, the marks of
+    /// its owner, and its digest. `live_stamp` is the annotation of the live object. The key must be passed
+    /// if it [is needed](needs_key).
     pub(crate) fn complete(
         &self,
         place: &Place,
@@ -85,7 +89,7 @@ impl Completion<'_> {
         Ok(desired)
     }
 
-    /// Puts labels, order and ownership on an object.
+    /// Adds labels, order and ownership to an object.
     pub(crate) fn mark_as_ours(&self, place: &Place, desired: &mut Desired) -> Result<(), NodeError> {
         desired.label(label::CONTROLLER, self.name);
         desired.label(label::OWNER, self.owner.uid.to_string());
@@ -101,6 +105,9 @@ impl Completion<'_> {
         if retained {
             return Ok(());
         }
+        if place.options.pruned_first {
+            desired.annotate(mark::PRUNE, FIRST);
+        }
         if self.owner.can_be_referred_to_from(namespace.as_deref()) {
             let reference = self
                 .owner
@@ -111,7 +118,7 @@ impl Completion<'_> {
         Ok(())
     }
 
-    /// The marks of an object, without its content.
+    /// Returns the marks of an object, without its content.
     pub(crate) fn marks(
         &self,
         place: &Place,

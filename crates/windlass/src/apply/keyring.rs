@@ -1,4 +1,4 @@
-//! The installation's digest key, kept in a Secret, made when it is first needed.
+//! The digest key of the installation: kept in a Secret, created when it is first needed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::live::content::{AsContent, Readable};
 use crate::names::digest_key::{FIELD, SUFFIX, TYPE};
 use crate::plan::{DigestKey, Random};
 
-/// The source of the digest key: a Secret, which is read, or created, when the key is first needed.
+/// The source of the digest key: a Secret that is read or created when the key is first needed.
 ///
-/// Controllers of one process that share it ([`PlanController::keyring`](crate::PlanController::keyring)) have one key,
-/// read once.
+/// Controllers of one process that share it ([`PlanController::keyring`](crate::PlanController::keyring))
+/// have one key, read once.
 #[derive(Clone)]
 pub struct Keyring(Arc<Holder>);
 
@@ -41,7 +41,8 @@ impl fmt::Debug for Keyring {
 }
 
 impl Keyring {
-    /// The key of a name (an operator's, or a controller's), in the Secret `<name>-digest-key` of this namespace.
+    /// Returns the keyring of an operator or controller of this name, with its key in the Secret
+    /// `<name>-digest-key` of this namespace.
     pub fn new(client: &Client, cache: &Cache, namespace: &str, name: &str) -> Self {
         Self::with(client, cache, Self::place_of(namespace, name), name, OnceCell::new())
     }
@@ -61,16 +62,18 @@ impl Keyring {
         Self(Arc::new(Holder { client, cache, place, manager, key }))
     }
 
-    pub(crate) fn place_of(namespace: &str, name: &str) -> ObjectKey {
+    /// Returns the key of the Secret that holds the digest key of an operator or controller of this name.
+    pub fn place_of(namespace: &str, name: &str) -> ObjectKey {
         ObjectKey::namespaced(namespace, format!("{name}{SUFFIX}"))
     }
 
-    /// Its Secret.
+    /// Returns the key of its Secret.
     pub(crate) fn place(&self) -> &ObjectKey {
         &self.0.place
     }
 
-    /// The key. The first caller reads it from its Secret, or makes that; the others wait for it.
+    /// Returns the digest key. The first caller reads it from its Secret, or creates the Secret; other
+    /// callers wait for it.
     pub(crate) async fn get(&self) -> Result<&DigestKey, NodeError> {
         self.0.key.get_or_try_init(|| self.0.load()).await
     }
@@ -78,10 +81,11 @@ impl Keyring {
 
 impl Holder {
     async fn load(&self) -> Result<DigestKey, NodeError> {
-        // By a watch and not by a get, so that a restart costs lists only. It ends with this function.
+        // Read by a watch instead of a get, so that a restart costs lists only. The watch ends with this
+        // function.
         let broken = |error: &dyn std::fmt::Display| {
-            let said = format!("the digest key in Secret {} cannot be used: {error}", self.place);
-            NodeError::transient(Reason::Unavailable, said)
+            let message = format!("the digest key in Secret {} cannot be used: {error}", self.place);
+            NodeError::transient(Reason::Unavailable, message)
         };
         let selection = Selection::all()
             .in_namespace(self.place.namespace().unwrap_or_default())
@@ -93,7 +97,7 @@ impl Holder {
         if reader.get(&self.place).is_none() {
             self.make(&broken).await?;
         }
-        // What is there now is the key, whoever made it.
+        // The Secret that exists now holds the key, no matter which replica created it.
         let stored = match reader.get(&self.place) {
             Some(stored) => stored.value(&secrets, FIELD),
             None => return Err(broken(&"it has not been read back yet")),
@@ -118,7 +122,7 @@ impl Holder {
             self.client.objects_of::<IgnoredAny>(windlass_runtime::resource::ResourceType::of::<Secret>());
         match secrets.apply(&self.place, &secret, &Apply::by(&*self.manager)).await {
             Ok(_) => Ok(()),
-            // Another replica was faster; its key comes by the watch.
+            // Another replica was faster; the watch delivers its key.
             Err(error) if error.is_conflict() || error.is_already_exists() => Ok(()),
             Err(error) => Err(error.into()),
         }

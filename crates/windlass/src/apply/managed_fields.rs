@@ -1,12 +1,16 @@
-//! Taking over what others have written, so that it can be taken away again.
+//! Takes over fields that others have written, so that an apply can remove them.
 //!
-//! A field that an earlier manager owns beside us stays for ever, though our plan no longer has it. So an adoption first makes
-//! the earlier managers' entries in `managedFields` ours; the apply that follows then drops what the plan does not declare.
+//! A field that an earlier manager owns beside us would stay for ever, even after our plan drops it. So an
+//! adoption first transfers the entries of our predecessors in `managedFields` to our manager; the apply that
+//! follows then removes the fields that the plan does not declare. Fields of third parties stay theirs.
 
 use serde_json::{Map, Value, json};
 
-/// Managers of the control plane itself: what they write (revisions, bindings) is theirs, whoever owns the object.
-const SYSTEM: [&str; 6] = [
+use crate::live::ownership::is_key_of;
+use crate::names::mark;
+
+/// Managers of the control plane itself: the fields that they write (revisions, bindings) stay theirs.
+pub(super) const SYSTEM: [&str; 6] = [
     "kube-controller-manager",
     "kube-scheduler",
     "kubelet",
@@ -15,52 +19,110 @@ const SYSTEM: [&str; 6] = [
     "kube-proxy",
 ];
 
-/// The `managedFields` in which `manager` owns, by apply, what the managers before it owned; `None` if there are none.
+/// The manager to which the server assigns the fields that existed before the first apply.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// The fields that an adoption takes over from earlier field managers.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Takeover {
+    /// The `managedFields` in which our manager owns, by apply, the fields of the earlier managers.
+    pub(crate) managed: Value,
+    /// The names of the earlier managers.
+    pub(crate) managers: Vec<String>,
+    /// The fields of the earlier managers that neither the plan declares nor anybody else owns: the next
+    /// apply drops them.
+    pub(crate) dropped: Vec<String>,
+}
+
+/// Returns the fields to take over from earlier field managers; `None` if there are none.
 ///
-/// Taken over are all who wrote by update (also `before-first-apply`, the server's name for what was there before the first
-/// apply), and of those who applied only the `predecessors`. Subresources (scale, status) and the control plane keep theirs, and
-/// so do entries in another version of the kind, which only the server could translate.
+/// Fields are taken over from the `predecessors`, from managers that wrote before the first apply, and from a
+/// manager that holds our own digest, since its fields are a copy of what we wrote (a restored backup). All
+/// other managers are third parties and keep their fields: a load balancer's finalizer, an annotation that a
+/// person wrote. Subresources (scale, status) stay, and so do entries in another version of the kind, which
+/// only the server could translate.
 pub(crate) fn takeover(
     present: &Value,
     manager: &str,
     api_version: &str,
     predecessors: &[String],
-) -> Option<Value> {
+    desired: &Value,
+) -> Option<Takeover> {
     let entries = present.as_array()?;
     let text =
         |entry: &Value, field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let taken = |entry: &&Value| {
-        let name = text(entry, "manager");
-        let before_us = match &*text(entry, "operation") {
-            "Update" => !SYSTEM.contains(&&*name),
-            _ => predecessors.contains(&name),
-        };
-        before_us && text(entry, "subresource").is_empty() && text(entry, "apiVersion") == api_version
-    };
     let ours = |entry: &&Value| {
         text(entry, "manager") == manager
             && text(entry, "operation") == "Apply"
             && text(entry, "subresource").is_empty()
     };
-    if !entries.iter().any(|entry| taken(&entry)) {
+    let digest = format!("f:{}", mark::DIGEST);
+    let taken = |entry: &&Value| {
+        let name = text(entry, "manager");
+        let is_copy = entry["fieldsV1"]["f:metadata"]["f:annotations"].get(&digest).is_some();
+        (name == BEFORE_FIRST_APPLY || predecessors.contains(&name) || is_copy)
+            && !SYSTEM.contains(&&*name)
+            && text(entry, "subresource").is_empty()
+            && text(entry, "apiVersion") == api_version
+            && !ours(entry)
+    };
+    let mut managers: Vec<String> =
+        entries.iter().filter(taken).map(|entry| text(entry, "manager")).collect();
+    if managers.is_empty() {
         return None;
     }
-    let mut fields = Map::new();
+    managers.dedup();
+    let (mut theirs, mut fields) = (Map::new(), Map::new());
     for entry in entries.iter().filter(|entry| taken(entry) || ours(entry)) {
         if let Some(Value::Object(more)) = entry.get("fieldsV1") {
             union(&mut fields, more);
+            if taken(&entry) {
+                union(&mut theirs, more);
+            }
         }
     }
-    let others = entries.iter().filter(|entry| !taken(entry) && !ours(entry)).cloned();
+    let others: Vec<&Value> = entries.iter().filter(|entry| !taken(entry) && !ours(entry)).collect();
+    let kept: Vec<&Map<String, Value>> =
+        others.iter().filter_map(|entry| entry["fieldsV1"].as_object()).collect();
+    let mut dropped = Vec::new();
+    undeclared(&theirs, Some(desired), &kept, "", &mut dropped);
     let own = json!({"manager": manager, "operation": "Apply", "apiVersion": api_version, "fieldsType": "FieldsV1", "fieldsV1": fields});
-    Some(others.chain([own]).collect())
+    Some(Takeover { managed: others.into_iter().cloned().chain([own]).collect(), managers, dropped })
 }
 
-/// The `managedFields` in which `manager` also owns what others have put in the place of its own fields; `None` if nobody has.
+/// Collects the paths of `fields` that are neither in `desired` nor owned by others.
+fn undeclared(
+    fields: &Map<String, Value>,
+    desired: Option<&Value>,
+    kept: &[&Map<String, Value>],
+    path: &str,
+    found: &mut Vec<String>,
+) {
+    for (key, below) in fields {
+        let Some((sort, name)) = key.split_once(':') else { continue };
+        let declared = desired.and_then(|desired| match sort {
+            "f" => desired.get(name),
+            _ => desired.as_array()?.iter().find(|item| is_key_of(key, item)),
+        });
+        let kept: Vec<&Map<String, Value>> =
+            kept.iter().filter_map(|kept| kept.get(key)?.as_object()).collect();
+        let path = if sort == "f" { format!("{path}.{name}") } else { format!("{path}[{name}]") };
+        let below = below.as_object().filter(|below| !below.is_empty());
+        match (declared, below) {
+            (None, _) if kept.is_empty() => found.push(path),
+            (_, Some(below)) => undeclared(below, declared, &kept, &path, found),
+            _ => {}
+        }
+    }
+}
+
+/// Returns the `managedFields` in which `manager` also owns the fields that others have put in the place of
+/// its own; `None` if there are none.
 ///
-/// Where somebody swaps one member of a union for another (a volume's `emptyDir` for a `configMap`), an apply adds ours back beside
-/// theirs, and the server refuses to have both. Ours alone it cannot have before theirs is ours to drop. Taken are the fields that
-/// the plan does not declare, beside one that it lost, and no others.
+/// If somebody replaces one member of a union by another (a volume's `emptyDir` by a `configMap`), an apply
+/// adds ours back beside theirs, and the server refuses the two together. The apply can only remove their
+/// member if our manager owns it. Only fields are taken that the plan does not declare and that are beside a
+/// field that it lost.
 pub(crate) fn make_way(present: &Value, manager: &str, api_version: &str, desired: &Value) -> Option<Value> {
     let mut entries = present.as_array()?.clone();
     let ours = |entry: &Value| {
@@ -108,7 +170,7 @@ fn take_beside(desired: &Value, own: &mut Map<String, Value>, theirs: &mut Map<S
             taken
         }
         Value::Array(items) => items.iter().fold(false, |taken, item| {
-            let key = theirs.keys().find(|key| crate::live::ownership::is_key_of(key, item)).cloned();
+            let key = theirs.keys().find(|key| is_key_of(key, item)).cloned();
             key.is_some_and(|key| take_below(item, &key, own, theirs)) || taken
         }),
         _ => false,
@@ -130,7 +192,7 @@ fn take_below(
     }
 }
 
-fn union(fields: &mut Map<String, Value>, more: &Map<String, Value>) {
+pub(super) fn union(fields: &mut Map<String, Value>, more: &Map<String, Value>) {
     for (key, value) in more {
         match (fields.get_mut(key).and_then(Value::as_object_mut), value.as_object()) {
             (Some(present), Some(more)) => union(present, more),
@@ -150,29 +212,83 @@ mod tests {
         json!({"manager": manager, "operation": operation, "apiVersion": "v1", "subresource": subresource, "fieldsV1": fields})
     }
 
-    #[test]
-    fn what_others_updated_becomes_ours_and_the_rest_stays() {
-        let managed = json!([
-            entry("kubectl", "Update", "", json!({"f:data": {"f:a": {}}})),
-            entry("before-first-apply", "Update", "", json!({"f:data": {"f:b": {}}, "f:metadata": {}})),
-            entry("us", "Apply", "", json!({"f:data": {"f:c": {}}})),
-            entry("kube-controller-manager", "Update", "", json!({"f:x": {}})),
-            entry("hpa", "Update", "scale", json!({"f:y": {}})),
-            entry("gitops", "Apply", "", json!({"f:z": {}})),
-        ]);
-        let after = takeover(&managed, "us", "v1", &[]).unwrap();
-        let managers: Vec<_> =
-            after.as_array().unwrap().iter().map(|entry| entry["manager"].clone()).collect();
-        assert_eq!(managers, ["kube-controller-manager", "hpa", "gitops", "us"]);
-        assert_eq!(
-            after[3]["fieldsV1"],
-            json!({"f:data": {"f:a": {}, "f:b": {}, "f:c": {}}, "f:metadata": {}})
-        );
-        assert_eq!(after[3]["operation"], "Apply");
+    fn take(managed: &Value, predecessors: &[&str], desired: &Value) -> Option<Takeover> {
+        let predecessors: Vec<String> = predecessors.iter().map(|&name| name.to_owned()).collect();
+        takeover(managed, "us", "v1", &predecessors, desired)
     }
 
     #[test]
-    fn what_was_put_in_the_place_of_ours_is_taken_and_nothing_else() {
+    fn fields_of_predecessors_become_ours_and_all_others_stay() {
+        let managed = json!([
+            entry("former", "Update", "", json!({"f:data": {"f:a": {}, "f:c": {}, "f:z": {}}})),
+            entry(
+                "before-first-apply",
+                "Update",
+                "",
+                json!({"f:data": {"f:b": {}}, "f:metadata": {"f:finalizers": {".": {}, "v:\"x/y\"": {}}}})
+            ),
+            entry("us", "Apply", "", json!({"f:data": {"f:c": {}}})),
+            entry("kube-controller-manager", "Update", "", json!({"f:x": {}})),
+            entry("former", "Update", "status", json!({"f:y": {}})),
+            entry("gitops", "Apply", "", json!({"f:data": {"f:z": {}}})),
+            entry("external-dns", "Update", "", json!({"f:metadata": {"f:annotations": {"f:host": {}}}})),
+        ]);
+        let after = take(&managed, &["former"], &json!({"data": {"c": "1"}})).unwrap();
+        let entries = after.managed.as_array().unwrap();
+        let managers: Vec<_> = entries.iter().map(|entry| entry["manager"].clone()).collect();
+        assert_eq!(managers, ["kube-controller-manager", "former", "gitops", "external-dns", "us"]);
+        assert_eq!(
+            entries[4]["fieldsV1"],
+            json!({"f:data": {"f:a": {}, "f:b": {}, "f:c": {}, "f:z": {}},
+                "f:metadata": {"f:finalizers": {".": {}, "v:\"x/y\"": {}}}})
+        );
+        assert_eq!(entries[4]["operation"], "Apply");
+        assert_eq!(after.managers, ["former", "before-first-apply"]);
+        assert_eq!(after.dropped, [".data.a", ".data.b", ".metadata.finalizers"]);
+    }
+
+    #[test]
+    fn fields_of_a_restored_copy_are_taken_over() {
+        let digest = format!("f:{}", mark::DIGEST);
+        let managed = json!([
+            entry(
+                "velero-server",
+                "Update",
+                "",
+                json!({"f:metadata": {"f:annotations": {digest: {}}}, "f:data": {"f:a": {}}})
+            ),
+            entry("kubectl-annotate", "Update", "", json!({"f:metadata": {"f:annotations": {"f:note": {}}}})),
+        ]);
+        let after = take(&managed, &[], &json!({"metadata": {"annotations": {mark::DIGEST: "x"}}})).unwrap();
+        assert_eq!(after.managers, ["velero-server"]);
+        assert_eq!(after.dropped, [".data"]);
+    }
+
+    #[test]
+    fn the_dropped_fields_are_named_by_their_keys_and_values() {
+        let managed = json!([entry(
+            "former",
+            "Update",
+            "",
+            json!({
+                "f:metadata": {"f:finalizers": {".": {}, "v:\"a/b\"": {}, "v:\"c/d\"": {}}},
+                "f:spec": {"f:ports": {"k:{\"port\":80}": {".": {}, "f:port": {}}, "k:{\"port\":81}": {".": {}, "f:port": {}, "f:name": {}}}},
+            })
+        )]);
+        let desired = json!({"metadata": {"finalizers": ["a/b"]}, "spec": {"ports": [{"port": 81}]}});
+        let after = take(&managed, &["former"], &desired).unwrap();
+        assert_eq!(
+            after.dropped,
+            [
+                ".metadata.finalizers[\"c/d\"]",
+                ".spec.ports[{\"port\":80}]",
+                ".spec.ports[{\"port\":81}].name"
+            ]
+        );
+    }
+
+    #[test]
+    fn only_a_field_that_replaced_one_of_ours_is_taken() {
         let desired = json!({"spec": {"replicas": 1, "volumes": [{"name": "tmp", "emptyDir": {}}]}});
         let managed = json!([
             entry(
@@ -196,17 +312,19 @@ mod tests {
     }
 
     #[test]
-    fn an_operator_that_we_succeed_is_taken_over_though_it_applied() {
-        let managed = json!([entry("harbor-operator", "Apply", "", json!({"f:data": {}}))]);
-        assert_eq!(takeover(&managed, "us", "v1", &[]), None);
-        assert!(takeover(&managed, "us", "v1", &["harbor-operator".into()]).is_some());
+    fn fields_of_a_former_operator_are_taken_over_from_apply_and_from_update() {
+        for operation in ["Apply", "Update"] {
+            let managed = json!([entry("harbor-operator", operation, "", json!({"f:data": {}}))]);
+            assert_eq!(take(&managed, &[], &json!({})), None);
+            assert!(take(&managed, &["harbor-operator"], &json!({})).is_some());
+        }
     }
 
     #[test]
-    fn taken_over_once_there_is_nothing_left_to_take() {
-        let managed = json!([entry("kubectl", "Update", "", json!({"f:data": {"f:a": {}}}))]);
-        let after = takeover(&managed, "us", "v1", &[]).unwrap();
-        assert_eq!(takeover(&after, "us", "v1", &[]), None);
-        assert_eq!(takeover(&Value::Null, "us", "v1", &[]), None);
+    fn a_second_takeover_finds_nothing_to_take() {
+        let managed = json!([entry("former", "Update", "", json!({"f:data": {"f:a": {}}}))]);
+        let after = take(&managed, &["former"], &json!({})).unwrap();
+        assert_eq!(take(&after.managed, &["former"], &json!({})), None);
+        assert_eq!(take(&Value::Null, &["former"], &json!({})), None);
     }
 }

@@ -1,7 +1,7 @@
-//! The applier: brings the cluster to what a plan says, and takes a plan down again.
+//! The applier: brings the cluster to the state of a plan, and tears a plan down again.
 //!
-//! It implements `plan::node::Visit`, through which nodes reach the cluster: change detection, adoption, the write budget,
-//! pruning, teardown. All I/O of a plan is in this room.
+//! It implements `plan::node::Visit`, through which nodes reach the cluster: change detection, adoption, the
+//! write budget, pruning, teardown. All I/O of a plan is in this module.
 
 mod adopt;
 mod applier;
@@ -10,7 +10,9 @@ mod guard;
 mod history;
 mod keyring;
 mod managed_fields;
+mod mend;
 mod predecessor;
+mod present;
 mod prune;
 mod run;
 mod teardown;

@@ -1,9 +1,10 @@
-//! Objects of a former operator that had a planned object before us: found, believed, and where they would go on writing,
-//! deleted.
+//! Objects of a former operator that wrote or controlled a planned object: found, verified, and deleted if
+//! they would go on writing.
 //!
-//! It promises: a writer counts only if it is our owner's, and what it wrote only if it controls it, or names it and nobody controls
-//! that; what was inherited is ours, by its label, before its writer goes, so that a crash in between loses nothing; and nothing that a
-//! writer wrote goes with it.
+//! It promises: a writer counts only if it belongs to our owner, and an object counts as written by it only
+//! if the writer controls it, or names it and nobody controls it; the label of an inherited object is set
+//! before its writer is deleted, so that a crash in between loses nothing; and no object is deleted together
+//! with its writer.
 
 use serde_json::Value;
 use windlass_runtime::key::ObjectKey;
@@ -17,26 +18,26 @@ use crate::plan::Predecessor;
 use crate::plan::desired::Desired;
 use crate::plan::node::Place;
 
-/// An object of our owner that wrote another one.
+/// An object of our owner that wrote another object.
 pub(super) struct Writer {
     resource: ResourceType,
     key: ObjectKey,
     uid: Uid,
-    /// True if its spec names what it is said to have written.
+    /// True if its spec names the object that it is declared to have written.
     names_it: bool,
-    /// True if it only had it, and goes on without.
+    /// True if it only controlled the object, and stays after the takeover.
     stays: bool,
 }
 
 impl Writer {
-    /// Returns whether an object is its work, and nobody else's.
+    /// Returns whether an object was written by this writer, and by nobody else.
     pub(super) fn wrote(&self, meta: &Meta) -> bool {
         meta.controller().map_or(self.names_it, |controller| controller.uid == self.uid)
     }
 }
 
 impl Run<'_> {
-    /// Those that wrote the object of a node, are there, and belong to our owner.
+    /// Returns the existing writers of a node's object that belong to our owner.
     pub(super) async fn writers_of(&self, place: &Place, of: &ObjectKey) -> Result<Vec<Writer>, NodeError> {
         let mut writers = Vec::new();
         for Predecessor { resource, name, stays } in &place.options.predecessors {
@@ -52,7 +53,8 @@ impl Run<'_> {
         Ok(writers)
     }
 
-    /// Makes ours what these wrote, as it was read, and stops them; what it is then.
+    /// Takes over the object that these writers wrote, as it was read, and deletes the writers; returns its
+    /// new state.
     pub(super) async fn inherit(
         &self,
         desired: &Desired,
@@ -60,16 +62,17 @@ impl Run<'_> {
         writers: &[Writer],
     ) -> Result<Value, NodeError> {
         let refers = |writer: &Writer| references(&found).any(|one| one["uid"] == *writer.uid.to_string());
-        // Its reference is dropped before its writer goes: the garbage collector would take it along.
+        // The owner reference is dropped before the writer is deleted: otherwise the garbage collector would
+        // delete the object too.
         let gone: Vec<Uid> =
             writers.iter().filter(|writer| refers(writer)).map(|writer| writer.uid).collect();
         self.applier.writer.claim(desired, &found, self.owner.uid, &gone).await?;
         self.stop(writers).await?;
         let now = self.applier.writer.read(&desired.resource, &desired.key).await?;
-        now.ok_or_else(|| NodeError::conflict("it went while we looked"))
+        now.ok_or_else(|| NodeError::conflict("it was deleted during the reconcile"))
     }
 
-    /// Stops those that write what is ours by now.
+    /// Deletes the writers of an object that is already ours.
     pub(super) async fn stop_writers_of(&self, place: &Place, of: &ObjectKey) -> Result<(), NodeError> {
         let writers = self.writers_of(place, of).await?;
         self.stop(&writers).await
@@ -78,7 +81,7 @@ impl Run<'_> {
     async fn stop(&self, writers: &[Writer]) -> Result<(), NodeError> {
         for Writer { resource, key, uid, .. } in writers.iter().filter(|writer| !writer.stays) {
             self.applier.writer.delete(resource, key, *uid).await?;
-            tracing::info!(object = %format!("{} {key}", resource.kind), "deleted: what it wrote is ours now");
+            tracing::info!(object = %format!("{} {key}", resource.kind), "deleted: its object was taken over");
         }
         Ok(())
     }
@@ -88,8 +91,9 @@ fn references(object: &Value) -> impl Iterator<Item = &Value> {
     object["metadata"]["ownerReferences"].as_array().into_iter().flatten()
 }
 
-/// Returns whether an object is an owner's: by who controls it, or, where nobody does and it stays, by our label. (What outlives its owner has
-/// only that. But anybody can copy a label: it is no reason to delete.)
+/// Returns whether an object belongs to an owner: by its controller reference, or, if it has none and stays,
+/// by our label. (An object that outlives its owner has only the label. But anybody can copy a label, so a
+/// label alone is no reason to delete.)
 fn belongs_to(object: &Value, owner: Uid, stays: bool) -> bool {
     let owner = owner.to_string();
     match references(object).find(|one| one["controller"] == true) {
@@ -98,7 +102,7 @@ fn belongs_to(object: &Value, owner: Uid, stays: bool) -> bool {
     }
 }
 
-/// Returns whether a text anywhere in a value is this name.
+/// Returns whether any string in a value equals this name.
 fn names(value: &Value, name: &str) -> bool {
     match value {
         Value::String(text) => text == name,
@@ -114,7 +118,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_somebody_controls_is_his_and_what_nobody_controls_is_whose_spec_names_it() {
+    fn an_object_belongs_to_its_controller_or_without_one_to_the_writer_that_names_it() {
         let uid: Uid = "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d".parse().unwrap();
         let meta = |controller: Option<&str>| -> Meta {
             let reference = |uid| json!({"apiVersion": "v1", "kind": "Keeper", "name": "k", "uid": uid, "controller": true});
@@ -137,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_is_believed_where_it_names_what_it_wrote() {
+    fn a_name_is_found_anywhere_in_the_spec_of_a_writer() {
         let spec = json!({"secretName": "tls", "dnsNames": ["core"], "issuerRef": {"name": "internal"}});
         assert!(names(&spec, "tls") && names(&spec, "core") && names(&spec, "internal"));
         assert!(!names(&spec, "secretName") && !names(&spec, "tl"));
@@ -145,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_is_the_owners_only_if_that_controls_it_or_has_marked_it() {
+    fn a_writer_belongs_to_an_owner_that_controls_or_labels_it() {
         let owner: Uid = "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d".parse().unwrap();
         let kept_by = |controller: bool, uid: &str| json!({"metadata": {"ownerReferences": [{"uid": uid, "controller": controller}]}});
         let other = "9b1f0000-9b1f-4f0e-8a63-7a5d1f0c2e9d";

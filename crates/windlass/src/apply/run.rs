@@ -1,16 +1,19 @@
-//! One run of one owner's plan: what its nodes leave for each other.
+//! One run of one owner's plan, with the values that its nodes pass to each other.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::resource::ResourceType;
 
 use super::applier::Applier;
+use crate::error::NodeError;
 use crate::metrics::NodeResult;
 use crate::needs::Pass;
 use crate::plan::digest::Content;
@@ -24,6 +27,11 @@ pub(super) struct Run<'a> {
     pub(super) applier: &'a Applier,
     pub(super) owner: &'a OwnerView,
     pub(super) pass: &'a Pass<'a>,
+    pub(super) drawn: &'a Drawn,
+    /// The objects that have left the plan and still exist; computed on first use.
+    pub(super) leftovers: OnceLock<String>,
+    /// Set if the run writes nothing: the number of objects that it would write.
+    pub(super) observing: Option<AtomicUsize>,
     /// The content of each node, for those that come after it.
     pub(super) contents: Mutex<Vec<Option<Content>>>,
     /// The effect of each visit on the cluster, by node.
@@ -31,25 +39,43 @@ pub(super) struct Run<'a> {
     /// The generated objects, of this run and of earlier ones.
     pub(super) generated: Mutex<Vec<String>>,
     /// The places of the plan's renewed objects, by their nodes.
-    pub(super) renewed: Vec<(usize, ResourceType, ObjectKey)>,
-    /// Those of them that were read or made in this run: never kept beyond it.
+    pub(super) renewed: Vec<RenewedPlace>,
+    /// The bodies of renewed objects that were read or made in this run: never kept beyond it.
     pub(super) bodies: Mutex<HashMap<usize, Value>>,
     pub(super) due: Mutex<Option<Timestamp>>,
-    /// Whether the server still has the owner, once it was asked.
+    /// True if the owner still exists on the server; requested on first use.
     pub(super) owner_stays: OnceCell<bool>,
 }
 
+/// The place of a renewed object in the plan.
+pub(super) struct RenewedPlace {
+    pub(super) index: usize,
+    pub(super) resource: ResourceType,
+    pub(super) key: ObjectKey,
+    /// The nodes that it is made from.
+    pub(super) from: Vec<usize>,
+}
+
 impl<'a> Run<'a> {
-    pub(super) fn new(applier: &'a Applier, owner: &'a OwnerView, pass: &'a Pass<'a>, drawn: &Drawn) -> Self {
+    pub(super) fn new(
+        applier: &'a Applier,
+        owner: &'a OwnerView,
+        pass: &'a Pass<'a>,
+        drawn: &'a Drawn,
+    ) -> Self {
         let renewed = drawn.places().filter(|place| place.node.is_renewed());
         let renewed = renewed.filter_map(|place| {
             let (resource, key) = place.object()?;
-            Some((place.index, resource.clone(), key.clone()))
+            let (resource, key) = (resource.clone(), key.clone());
+            Some(RenewedPlace { index: place.index, resource, key, from: place.contents.clone() })
         });
         Self {
             applier,
             owner,
             pass,
+            drawn,
+            observing: None,
+            leftovers: OnceLock::new(),
             contents: Mutex::new(vec![None; drawn.graph.len()]),
             results: Mutex::new(vec![NodeResult::Unchanged; drawn.graph.len()]),
             generated: Mutex::new(named_by_kind(owner.generated(), drawn)),
@@ -60,7 +86,24 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns what was generated, and when the first renewed object is due.
+    /// Returns the same run, which writes nothing.
+    pub(super) fn observing(self) -> Self {
+        Self { observing: Some(AtomicUsize::new(0)), ..self }
+    }
+
+    /// Returns whether the run writes nothing, and counts the write that was not made.
+    pub(super) fn is_held(&self) -> bool {
+        let Some(held) = &self.observing else { return false };
+        held.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Returns the number of objects that would have been written.
+    pub(super) fn held(&self) -> usize {
+        self.observing.as_ref().map_or(0, |held| held.load(Ordering::Relaxed))
+    }
+
+    /// Returns the generated objects, and the time at which the first renewed object is due.
     pub(super) fn into_notes(self) -> (Vec<String>, Option<Timestamp>) {
         (self.generated.into_inner(), self.due.into_inner())
     }
@@ -70,19 +113,28 @@ impl<'a> Run<'a> {
         self.pass.watch_foreign(resource, key, Instant::now() + PATIENCE).await
     }
 
+    /// Reads the body of a renewed object from the server.
+    pub(super) async fn body_of(&self, renewed: &RenewedPlace) -> Result<Option<Value>, NodeError> {
+        let body = self.applier.writer.read(&renewed.resource, &renewed.key).await?;
+        Ok(body.map(|mut body| {
+            body["kind"] = json!(renewed.resource.kind);
+            body
+        }))
+    }
+
     pub(super) fn did(&self, place: &Place, result: NodeResult) {
         self.results.lock()[place.index] = result;
     }
 
-    /// The contents that flow into a node, in the order in which its author named them.
+    /// Returns the contents that flow into a node, in the order in which its author named them.
     pub(super) fn contents_of(&self, place: &Place) -> Vec<Content> {
         let all = self.contents.lock();
         place.contents.iter().filter_map(|index| all[*index].clone()).collect()
     }
 }
 
-/// Entries of `status.generated` with their kinds. An entry of an older version, which has none, counts for every generated
-/// object of that name in the plan.
+/// Adds the kind to entries of `status.generated`. An entry of an older version has no kind, and counts for
+/// every generated object of that name in the plan.
 fn named_by_kind(generated: Vec<String>, drawn: &Drawn) -> Vec<String> {
     let named = |entry: String| {
         let of_name = drawn

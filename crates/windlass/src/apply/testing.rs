@@ -24,7 +24,7 @@ pub(crate) fn owner() -> OwnerView {
 }
 
 fn applier() -> Applier {
-    // Nothing listens there.
+    // No server listens at this address.
     let client =
         Client::new(kube::Config::new("http://127.0.0.1:9".parse().unwrap()), ClientOptions::default())
             .unwrap();
@@ -55,7 +55,7 @@ pub(crate) async fn run_of(owner: &OwnerView, drawn: &Drawn) -> Report {
     applier.apply(owner, &pass, drawn).await.report
 }
 
-/// Takes one node down.
+/// Removes one node.
 pub(crate) async fn remove(owner: &OwnerView, drawn: &Drawn, place: &Place) -> Visited {
     let applier = applier();
     let pass = Pass::begin(&applier.needs, &owner.key);

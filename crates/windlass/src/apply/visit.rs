@@ -1,10 +1,10 @@
-//! The way from a node to the cluster: everything that a node may ask of the run that visits it.
+//! The implementation of the functions that a visited node may call.
 
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt as _};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 use windlass_graph::Progress;
@@ -15,7 +15,7 @@ use windlass_runtime::resource::ResourceType;
 
 use super::applier::{Applier, Report};
 use super::run::Run;
-use crate::error::NodeError;
+use crate::error::{NodeError, Reason};
 use crate::live::{Live, LiveRef, pods};
 use crate::metrics::NodeResult;
 use crate::needs::Pass;
@@ -30,17 +30,28 @@ pub(crate) struct Applied {
     pub(crate) report: Report,
     /// The generated objects of the owner, of this run and of earlier ones: `Secret/key`.
     pub(crate) generated: Vec<String>,
-    /// When the first renewed object is due.
+    /// The time at which the first renewed object is due.
     pub(crate) due: Option<Timestamp>,
+    /// The number of objects that differ from the plan and were not written, because the run only observed.
+    pub(crate) differing: usize,
 }
 
 impl Applier {
     /// Visits every node of a plan, in order.
     pub(crate) async fn apply(&self, owner: &OwnerView, pass: &Pass<'_>, drawn: &Drawn) -> Applied {
-        let run = Run::new(self, owner, pass, drawn);
-        let report = drawn.graph.run(self.concurrency, |place| run.visit(place)).await;
+        self.visit_all(Run::new(self, owner, pass, drawn)).await
+    }
+
+    /// Visits every node of a plan, in order, and writes nothing.
+    pub(crate) async fn observe(&self, owner: &OwnerView, pass: &Pass<'_>, drawn: &Drawn) -> Applied {
+        self.visit_all(Run::new(self, owner, pass, drawn).observing()).await
+    }
+
+    async fn visit_all(&self, run: Run<'_>) -> Applied {
+        let report = run.drawn.graph.run(self.concurrency, |place| run.visit(place)).await;
+        let differing = run.held();
         let (generated, due) = run.into_notes();
-        Applied { report, generated, due }
+        Applied { report, generated, due, differing }
     }
 }
 
@@ -73,7 +84,15 @@ impl Run<'_> {
     }
 }
 
+fn paused(message: &str) -> NodeError {
+    NodeError::transient(Reason::Paused, message)
+}
+
 impl Visit for Run<'_> {
+    fn is_observing(&self) -> bool {
+        self.observing.is_some()
+    }
+
     fn owner(&self) -> &OwnerView {
         self.owner
     }
@@ -116,7 +135,13 @@ impl Visit for Run<'_> {
     }
 
     fn create<'a>(&'a self, write: Write<'a>) -> BoxFuture<'a, Result<Creation, NodeError>> {
-        self.try_create(write).boxed()
+        async move {
+            if self.is_held() {
+                return Err(paused("it does not exist and is not created while the owner is paused"));
+            }
+            self.try_create(write).await
+        }
+        .boxed()
     }
 
     fn update<'a>(
@@ -125,11 +150,27 @@ impl Visit for Run<'_> {
         live: &'a Meta,
         why: &'a str,
     ) -> BoxFuture<'a, Result<(), NodeError>> {
-        self.apply_to(write, live, why).boxed()
+        async move { if self.is_held() { Ok(()) } else { self.apply_to(write, live, why).await } }.boxed()
     }
 
     fn adopt<'a>(&'a self, write: Write<'a>) -> BoxFuture<'a, Result<(), NodeError>> {
-        self.adopt_found(write).boxed()
+        async move {
+            if self.is_held() {
+                return Err(paused("it is not adopted while the owner is paused"));
+            }
+            self.adopt_found(write).await
+        }
+        .boxed()
+    }
+
+    fn record<'a>(
+        &'a self,
+        resource: &'a ResourceType,
+        key: &'a ObjectKey,
+        uid: Uid,
+        version: &'a str,
+    ) -> BoxFuture<'a, Result<(), NodeError>> {
+        async move { Ok(self.applier.writer.record(resource, key, uid, version).await?) }.boxed()
     }
 
     fn was_left_for_us(&self, live: &Live) -> bool {
@@ -158,7 +199,7 @@ impl Visit for Run<'_> {
         place: &'a Place,
         of: &'a ObjectKey,
     ) -> BoxFuture<'a, Result<(), NodeError>> {
-        self.stop_writers_of(place, of).boxed()
+        async move { if self.is_held() { Ok(()) } else { self.stop_writers_of(place, of).await } }.boxed()
     }
 
     fn delete<'a>(
@@ -179,7 +220,7 @@ impl Visit for Run<'_> {
     }
 
     fn is_renewed(&self, index: usize) -> bool {
-        self.renewed.iter().any(|(at, ..)| *at == index)
+        self.renewed.iter().any(|renewed| renewed.index == index)
     }
 
     fn body(&self, index: usize) -> BoxFuture<'_, Result<Option<Value>, NodeError>> {
@@ -187,14 +228,28 @@ impl Visit for Run<'_> {
             if let Some(body) = self.bodies.lock().get(&index) {
                 return Ok(Some(body.clone()));
             }
-            let place = self.renewed.iter().find(|(at, ..)| *at == index);
-            let Some((_, resource, key)) = place else { return Ok(None) };
-            let Some(mut body) = self.applier.writer.read(resource, key).await? else {
-                return Err(NodeError::conflict("what it is made from has gone"));
+            let Some(renewed) = self.renewed.iter().find(|renewed| renewed.index == index) else {
+                return Ok(None);
             };
-            body["kind"] = json!(resource.kind);
+            let Some(body) = self.body_of(renewed).await? else {
+                return Err(NodeError::conflict("an object that it is made from was deleted"));
+            };
             self.bodies.lock().insert(index, body.clone());
             Ok(Some(body))
+        }
+        .boxed()
+    }
+
+    fn renewed_after(&self, index: usize) -> BoxFuture<'_, Result<Vec<Value>, NodeError>> {
+        async move {
+            let mut bodies = Vec::new();
+            for renewed in self.renewed.iter().filter(|renewed| renewed.from.contains(&index)) {
+                // Most plans make all of them at once at first: then there is nothing to read.
+                if self.live(&renewed.resource, &renewed.key)?.is_some() {
+                    bodies.extend(self.body_of(renewed).await?);
+                }
+            }
+            Ok(bodies)
         }
         .boxed()
     }

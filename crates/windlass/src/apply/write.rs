@@ -1,9 +1,11 @@
-//! Writing one object: created or applied with its precondition, and what follows where the server refuses.
+//! Writes one object: creates or applies it with its precondition, and handles a refusal of the server.
 
 use windlass_runtime::client::{ClientError, Failure};
 use windlass_runtime::meta::Meta;
+use windlass_runtime::resource::ResourceType;
 
-use super::guard::Attempt;
+use super::guard::Attempted;
+use super::mend::is_suspect;
 use super::run::Run;
 use super::writer::{is_another, is_immutable};
 use crate::error::{NodeError, Reason};
@@ -14,10 +16,10 @@ use crate::plan::desired::digest_of;
 use crate::plan::node::{Creation, How, Write};
 
 impl Run<'_> {
-    /// Creates an object, if there is none of its name.
+    /// Creates an object if no object of its name exists.
     pub(super) async fn try_create(&self, write: Write<'_>) -> Result<Creation, NodeError> {
         let Write { place, desired, digest, how } = write;
-        let attempt = Attempt(digest, None).to_string();
+        let attempt = Attempted(digest, None).to_string();
         self.may_write(write, &attempt)?;
         match self.applier.writer.create(desired).await {
             Ok(()) => {
@@ -34,15 +36,20 @@ impl Run<'_> {
         }
     }
 
-    /// Applies to the object that exists.
+    /// Applies to the existing object.
     pub(super) async fn apply_to(&self, write: Write<'_>, live: &Meta, why: &str) -> Result<(), NodeError> {
         let Write { place, desired, digest, how } = write;
-        let attempt = Attempt(digest, Some(live)).to_string();
+        let attempt = Attempted(digest, Some(live)).to_string();
         self.may_write(write, &attempt)?;
         let writer = &self.applier.writer;
         let written = match how {
             How::Marks => writer.mark(desired, live.uid).await,
-            How::Apply | How::Remake(_) => writer.update(desired, live.uid, place.options.conflicts).await,
+            How::Apply | How::Remake(_) => {
+                if is_suspect(desired, live, has_had(digest, live)) {
+                    self.mend(write, live, &[]).await?;
+                }
+                writer.update(desired, live.uid, place.options.conflicts).await
+            }
         };
         match written {
             Ok(()) => {
@@ -55,43 +62,16 @@ impl Run<'_> {
                 self.cannot_change(write, live, error).await
             }
             Err(error) if is_another(error.failure()) => {
-                Err(NodeError::conflict("it was replaced by another of its name while we looked"))
+                Err(NodeError::conflict("it was replaced by another object of its name during the reconcile"))
             }
-            Err(error) if matches!(error.failure(), Failure::Invalid(_)) && has_had(digest, live) => {
-                self.make_way(write, &attempt, live, error).await
+            Err(error) if matches!(error.failure(), Failure::Invalid(_)) => {
+                self.mend_and_apply(write, &attempt, live, error).await
             }
             Err(error) => Err(self.refused(place, &attempt, error)),
         }
     }
 
-    /// Makes way for content that was accepted before and is refused now: somebody has put something beside it that cannot be there.
-    async fn make_way(
-        &self,
-        write: Write<'_>,
-        attempt: &str,
-        live: &Meta,
-        refusal: ClientError,
-    ) -> Result<(), NodeError> {
-        let Write { place, desired, .. } = write;
-        let writer = &self.applier.writer;
-        let Some(found) = writer.read(&desired.resource, &desired.key).await? else {
-            return Err(NodeError::conflict("it went while we looked"));
-        };
-        if !writer.make_way(desired, &found).await? {
-            return Err(self.refused(place, attempt, refusal));
-        }
-        match writer.update(desired, live.uid, place.options.conflicts).await {
-            Ok(()) => {
-                tracing::info!(object = ?desired, why = %refusal, "applied, after what was in its way");
-                self.did(place, NodeResult::Applied);
-                self.accepted(place);
-                Ok(())
-            }
-            Err(error) => Err(self.refused(place, attempt, error)),
-        }
-    }
-
-    /// A field differs that cannot be changed.
+    /// Handles a difference in an immutable field.
     async fn cannot_change(
         &self,
         write: Write<'_>,
@@ -101,13 +81,11 @@ impl Run<'_> {
         let Write { place, desired, .. } = write;
         match place.options.immutable.unwrap_or_else(|| Immutable::of(&desired.resource)) {
             Immutable::Report => {
-                let attempt = Attempt(&digest_of(desired), Some(live)).to_string();
-                let message = format!(
-                    "{error}: it cannot be changed; undo the change, or delete the object to have it created anew"
-                );
+                let attempt = Attempted(&digest_of(desired), Some(live)).to_string();
+                let message = format!("{error}: it cannot be changed; {}", remedy(&desired.resource));
                 let error = NodeError::terminal(Reason::Immutable, message);
                 let (key, uid) = (&self.owner.key, self.owner.uid);
-                self.applier.history.refused(key, uid, &place.id, &attempt, &error);
+                self.applier.history.refused(key, uid, &place.id, self.among(&attempt), &error);
                 Err(error)
             }
             Immutable::Recreate => {
@@ -119,7 +97,47 @@ impl Run<'_> {
     }
 }
 
-/// Returns whether the object has had this very content before.
+/// Returns the remedy for a change of an immutable field. Deletion is advised only for kinds that hold no
+/// data, and without which none is lost.
+fn remedy(resource: &ResourceType) -> &'static str {
+    match (&*resource.group, &*resource.kind) {
+        ("apps", "Deployment" | "DaemonSet")
+        | ("batch", "Job" | "CronJob")
+        | ("", "Service")
+        | ("policy", "PodDisruptionBudget") => {
+            "undo the change, or delete the object to have it created again"
+        }
+        _ => {
+            "undo the change, or create the owner again under another name with the new value and move the data \
+             to it"
+        }
+    }
+}
+
+/// Returns whether the object has had exactly this content before.
 fn has_had(digest: &str, live: &Meta) -> bool {
     live.annotations.get(mark::DIGEST).is_some_and(|known| **known == *digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+    use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret, Service};
+
+    #[test]
+    fn users_n6_deletion_is_not_advised_for_what_may_hold_data() {
+        let kinds = [
+            ResourceType::of::<PersistentVolumeClaim>(),
+            ResourceType::of::<StatefulSet>(),
+            ResourceType::of::<Secret>(),
+        ];
+        for kind in kinds {
+            let remedy = remedy(&kind);
+            assert!(remedy.contains("undo the change") && !remedy.contains("delete"), "{kind:?}: {remedy}");
+        }
+        for kind in [ResourceType::of::<Deployment>(), ResourceType::of::<Service>()] {
+            assert!(remedy(&kind).contains("delete the object"), "{kind:?}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! All writes of planned objects: each with its precondition, each in the name of the controller.
+//! All writes of planned objects: each with its precondition and the controller's field manager.
 
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -7,9 +7,10 @@ use windlass_runtime::key::ObjectKey;
 use windlass_runtime::meta::Uid;
 use windlass_runtime::resource::ResourceType;
 
-use super::managed_fields;
-use crate::names::MARKS;
+use super::managed_fields::{self, Takeover};
 use crate::names::label::OWNER;
+use crate::names::mark::DATA_VERSION;
+use crate::names::{MARKS, RECORDS};
 use crate::plan::Conflicts;
 use crate::plan::desired::Desired;
 
@@ -22,12 +23,14 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Creates an object, if there is none of that name: otherwise a [`Conflict`](Failure::Conflict), and nothing is touched.
+    /// Creates an object. If an object of that name exists, the result is a [`Conflict`](Failure::Conflict),
+    /// and nothing is changed.
     pub(crate) async fn create(&self, desired: &Desired) -> Result<(), ClientError> {
         self.apply(&desired.resource, &desired.key, &creation(desired), Conflicts::Take).await
     }
 
-    /// Applies to this incarnation of an object: if it was deleted meanwhile, a [`Conflict`](Failure::Conflict).
+    /// Applies to this incarnation of an object. If it was deleted meanwhile, the result is a
+    /// [`Conflict`](Failure::Conflict).
     pub(crate) async fn update(
         &self,
         desired: &Desired,
@@ -39,8 +42,9 @@ impl Writer {
         self.apply(&desired.resource, &desired.key, &body, conflicts).await
     }
 
-    /// Puts our marks on a generated object, and nothing else. In a name of its own: an apply in the name that created it
-    /// would take away the content, which the marks do not have.
+    /// Adds our marks to a generated object, and nothing else. The marks have a field manager of their own:
+    /// an apply by the manager that created the object would remove the content, which the marks do not
+    /// contain.
     pub(crate) async fn mark(&self, shell: &Desired, uid: Uid) -> Result<(), ClientError> {
         let mut body = shell.body.clone();
         body["metadata"]["uid"] = uid.to_string().into();
@@ -49,7 +53,26 @@ impl Writer {
         objects.apply(&shell.key, &body, &apply).await.map(|_| ())
     }
 
-    /// Deletes this incarnation of an object. What makes pods goes after them, so that what they use can go after it.
+    /// Records the version of the data that this incarnation of an object holds, with a field manager of its
+    /// own.
+    pub(crate) async fn record(
+        &self,
+        resource: &ResourceType,
+        key: &ObjectKey,
+        uid: Uid,
+        version: &str,
+    ) -> Result<(), ClientError> {
+        let body = json!({
+            "apiVersion": resource.api_version(), "kind": resource.kind,
+            "metadata": {"name": key.name(), "namespace": key.namespace(), "uid": uid.to_string(),
+                "annotations": {DATA_VERSION: version}},
+        });
+        let apply = Apply::by(format!("{}{RECORDS}", self.manager)).force();
+        self.client.objects_of::<IgnoredAny>(resource.clone()).apply(key, &body, &apply).await.map(|_| ())
+    }
+
+    /// Deletes this incarnation of an object. A workload is deleted after its pods, so that the objects that
+    /// they use can be deleted after it.
     pub(crate) async fn delete(
         &self,
         resource: &ResourceType,
@@ -61,7 +84,7 @@ impl Writer {
         self.delete_with(resource, key, uid, propagation).await
     }
 
-    /// Deletes this incarnation of an object, but nothing that it owns.
+    /// Deletes this incarnation of an object without the objects that it owns.
     pub(crate) async fn delete_alone(
         &self,
         resource: &ResourceType,
@@ -71,7 +94,7 @@ impl Writer {
         self.delete_with(resource, key, uid, Propagation::Orphan).await
     }
 
-    /// The object as the server has it.
+    /// Reads the object from the server.
     pub(crate) async fn read(
         &self,
         resource: &ResourceType,
@@ -80,19 +103,24 @@ impl Writer {
         self.client.objects_of::<Value>(resource.clone()).find(key).await
     }
 
-    /// Makes the fields of earlier managers ours, as the object was read: so that what we do not declare can go.
-    pub(crate) async fn take_over(&self, desired: &Desired, live: &Value) -> Result<(), ClientError> {
-        let managed = &live["metadata"]["managedFields"];
-        let api_version = desired.resource.api_version();
-        let Some(managed) =
-            managed_fields::takeover(managed, &self.manager, &api_version, &self.predecessors)
-        else {
-            return Ok(());
-        };
-        self.write_managed(desired, live, managed).await
+    /// Transfers the fields of our predecessors to our manager, on the object as it was read, so that fields
+    /// that we do not declare can be removed. Returns the fields that were taken over, if there are any.
+    pub(crate) async fn take_over(
+        &self,
+        desired: &Desired,
+        live: &Value,
+    ) -> Result<Option<Takeover>, ClientError> {
+        let (managed, api_version) = (&live["metadata"]["managedFields"], desired.resource.api_version());
+        let takeover =
+            managed_fields::takeover(managed, &self.manager, &api_version, &self.predecessors, &desired.body);
+        if let Some(takeover) = &takeover {
+            self.write_managed(desired, live, &takeover.managed).await?;
+        }
+        Ok(takeover)
     }
 
-    /// Takes the reference to its owner from an object, as it was read, so that the garbage collector does not take the object along.
+    /// Removes the owner reference from an object, as it was read, so that the garbage collector does not
+    /// delete the object too.
     pub(crate) async fn disown(
         &self,
         desired: &Desired,
@@ -112,7 +140,8 @@ impl Writer {
         objects.patch(&desired.key, &Patch::Merge(patch), &self.manager).await.map(|_| ())
     }
 
-    /// Says on an object, as it was read, that it belongs to an owner, and no longer to these: nothing else of it changes.
+    /// Labels an object, as it was read, as belonging to an owner, and removes the references to these
+    /// others: nothing else changes.
     pub(crate) async fn claim(
         &self,
         desired: &Desired,
@@ -133,21 +162,17 @@ impl Writer {
         objects.patch(&desired.key, &Patch::Merge(patch), &self.manager).await.map(|_| ())
     }
 
-    /// Makes ours what somebody has put in the place of our fields, as the object was read; whether there was any.
-    pub(crate) async fn make_way(&self, desired: &Desired, live: &Value) -> Result<bool, ClientError> {
-        let (metadata, api_version) = (&live["metadata"], desired.resource.api_version());
-        let managed =
-            managed_fields::make_way(&metadata["managedFields"], &self.manager, &api_version, &desired.body);
-        let Some(managed) = managed else { return Ok(false) };
-        self.write_managed(desired, live, managed).await?;
-        Ok(true)
+    /// Patches an object as it was read: the patch carries its uid and resource version.
+    pub(crate) async fn mend(&self, desired: &Desired, patch: Value) -> Result<(), ClientError> {
+        let objects = self.client.objects_of::<IgnoredAny>(desired.resource.clone());
+        objects.patch(&desired.key, &Patch::Json(patch), &self.manager).await.map(|_| ())
     }
 
     async fn write_managed(
         &self,
         desired: &Desired,
         live: &Value,
-        managed: Value,
+        managed: &Value,
     ) -> Result<(), ClientError> {
         let metadata = &live["metadata"];
         let patch = json!({"metadata": {
@@ -178,29 +203,30 @@ impl Writer {
     ) -> Result<Deletion, ClientError> {
         let objects = self.client.objects_of::<IgnoredAny>(resource.clone());
         match objects.delete(key, &Delete::incarnation(uid).propagation(propagation)).await {
-            // Gone already. A conflict says that another has its name by now, or that the server was busy: only the next look
-            // can tell them apart.
+            // The object is gone already. A conflict means that another object has its name by now, or that
+            // the server was busy: only the next read can tell.
             Err(error) if *error.failure() == Failure::NotFound => Ok(Deletion::Done),
             other => other,
         }
     }
 }
 
-/// The body of the apply that creates an object.
+/// Returns the body of the apply that creates an object.
 pub(crate) fn creation(desired: &Desired) -> Value {
     let mut body = desired.body.clone();
-    // No object ever has this version, so nothing that exists is applied to.
+    // No object ever has this version, so the apply cannot change an existing object.
     body["metadata"]["resourceVersion"] = "1".into();
     body
 }
 
-/// Returns whether a write met another incarnation than the one it was meant for. Where there is none at all, that is a conflict; where there
-/// is another, the server says that the uid cannot be changed.
+/// Returns whether a write met another incarnation than the intended one. If there is none at all, the server
+/// reports a conflict; if there is another, the server reports that the uid cannot be changed.
 pub(crate) fn is_another(failure: &Failure) -> bool {
     matches!(failure, Failure::Invalid(causes) if causes.iter().any(|cause| cause.field == "metadata.uid"))
 }
 
-/// Returns whether the server refused a write because a field cannot be changed: by the fields that it names, never by its words.
+/// Returns whether the server refused a write because a field is immutable: decided by the fields that it
+/// names, never by the text of its message.
 pub(crate) fn is_immutable(resource: &ResourceType, failure: &Failure) -> bool {
     let Failure::Invalid(causes) = failure else { return false };
     let fixed: &[(&str, &str)] = match (&*resource.group, &*resource.kind) {

@@ -1,7 +1,8 @@
-//! The content of an input, as a digest, or to be read.
+//! The content of an input: as a digest, or readable.
 //!
-//! [`Hashed`] keeps 32 bytes of whatever the object holds: the values pass through the decoder and are gone. Only where a plan
-//! reads them they are kept ([`Readable`]), and only where it looks at the whole object that is ([`Whole`]).
+//! [`Hashed`] keeps 32 bytes of the object's content: the values pass through the decoder and are dropped.
+//! Values are kept only if a plan reads them ([`Readable`]), and the whole object only if a plan reads all of
+//! it ([`Whole`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,37 +19,37 @@ use windlass_runtime::resource::ResourceType;
 use super::kind::is_secret;
 use super::object::{AsLive, Bare, Live, LiveSpec, LiveStatus};
 
-/// What is known of an input.
+/// The known content of an input.
 pub(crate) trait AsContent: Send + Sync {
     fn live(&self) -> &Live;
-    /// Of everything but metadata and status.
+    /// Returns the digest of everything except metadata and status.
     fn digest(&self) -> Digest;
-    /// The value of a key, if this is read at all. The kind says how it is written.
+    /// Returns the value of a key, if values are kept. The kind determines the encoding.
     fn value(&self, kind: &ResourceType, key: &str) -> Option<Vec<u8>>;
-    /// The names of all values, if they are read at all.
+    /// Returns the keys of all values, if values are kept.
     fn keys(&self) -> Vec<String> {
         Vec::new()
     }
-    /// The whole of it as JSON, if it is kept whole.
+    /// Returns the whole object as JSON, if it is kept.
     fn object(&self) -> Option<&str> {
         None
     }
 }
 
-/// An object of whose content only the digest is kept.
+/// An object of which only the digest of the content is kept.
 pub(crate) struct Hashed {
     live: Live,
     digest: Digest,
 }
 
-/// An object whose `data` is kept.
+/// An object of which the `data` is kept.
 pub(crate) struct Readable {
     hashed: Hashed,
     data: Values,
     encoded: Values,
 }
 
-/// In order of their keys, which many objects share. A map of two values would take half a kilobyte beside them.
+/// Sorted by key; many objects share their keys. A map of two values would take half a kilobyte more.
 type Values = Box<[(Str, Box<str>)]>;
 
 fn value_of<'v>(values: &'v Values, key: &str) -> Option<&'v str> {
@@ -56,9 +57,9 @@ fn value_of<'v>(values: &'v Values, key: &str) -> Option<&'v str> {
     values.get(at).map(|(_, value)| &**value)
 }
 
-/// An object that is kept whole, but for what the server writes of managers.
+/// An object that is kept whole, except for its `managedFields`.
 ///
-/// As text: the tree of a Deployment takes ten times as much.
+/// Kept as text: the tree of a Deployment takes ten times as much memory.
 pub(crate) struct Whole {
     hashed: Hashed,
     object: Box<str>,
@@ -78,7 +79,7 @@ impl AsContent for Hashed {
     }
 }
 
-/// An object that is in the way: only its existence matters.
+/// An object that has the name of a planned one: only its existence matters.
 impl AsContent for Bare {
     fn live(&self) -> &Live {
         AsLive::live(self)
@@ -212,7 +213,7 @@ impl<'de> Visitor<'de> for Object {
             }
         }
         let metadata = metadata.ok_or_else(|| A::Error::missing_field("metadata"))?;
-        // Absent and null are one; so are absent and empty, for the maps that hold values.
+        // Absent and null are equal; so are absent and empty, for the maps that hold values.
         let empty = Digest::of(&BTreeMap::<String, String>::new()).map_err(A::Error::custom)?;
         parts.retain(|_, digest| *digest != Digest::default() && *digest != empty);
         let parts: BTreeMap<String, String> =
@@ -246,8 +247,8 @@ mod tests {
         assert_eq!(hashed(secret(json!({}), json!({}))), hashed(secret(json!({}), Value::Null)));
     }
 
-    /// The digest of an input flows into the pod templates of what comes after it: each of these values that changes restarts pods
-    /// of every installation.
+    /// The digest of an input flows into the pod templates of the nodes after it: each of these values that
+    /// changes restarts pods of every installation.
     #[test]
     fn the_digest_of_an_input_never_changes() {
         let secret = secret(json!({"x": "y"}), json!({"b": "eQ==", "a": "eA=="}));
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn read_or_not_the_digest_is_the_same() {
+    fn the_digest_is_the_same_in_every_form() {
         let object = secret(json!({}), json!({"a": "eA=="}));
         let readable: Readable = serde_json::from_value(object.clone()).unwrap();
         let secrets = ResourceType::of::<Secret>();
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_whole_is_as_it_was_but_for_its_managers() {
+    fn a_whole_object_is_kept_unchanged_except_for_its_managed_fields() {
         let mut object = secret(json!({"x": "y"}), json!({"a": "eA=="}));
         object["metadata"]["managedFields"] = json!([{"manager": "m"}]);
         let whole: Whole = serde_json::from_value(object.clone()).unwrap();

@@ -6,8 +6,8 @@ use crate::error::PlanError;
 
 /// A fact, or the reason why it is not known.
 ///
-/// There is no default for an unknown fact, and no `unwrap_or`: nothing must be decided as if an unknown object were
-/// absent, or an unknown list empty.
+/// There is no default for an unknown fact, and no `unwrap_or`: nothing must be decided as if an unknown
+/// object were absent, or an unknown list empty.
 ///
 /// ```
 /// use windlass::Known;
@@ -25,7 +25,7 @@ pub enum Known<T> {
 }
 
 impl<T> Known<T> {
-    /// The fact, if it is known.
+    /// Returns the fact, if it is known.
     pub fn known(self) -> Option<T> {
         match self {
             Self::Known(fact) => Some(fact),
@@ -33,7 +33,7 @@ impl<T> Known<T> {
         }
     }
 
-    /// The fact by reference.
+    /// Returns the fact by reference.
     pub fn as_ref(&self) -> Known<&T> {
         match self {
             Self::Known(fact) => Known::Known(fact),
@@ -54,9 +54,10 @@ impl<T> Known<T> {
         }
     }
 
-    /// The fact; an unknown one ends the draw, and the owner waits.
+    /// Returns the fact; an unknown fact ends the draw, and the owner waits.
     ///
-    /// Ask for everything before the first `?`: a draw that ends early asks for the rest only in its next round.
+    /// Ask for everything before the first `?`: a draw that ends early asks for the rest only in its next
+    /// round.
     ///
     /// # Errors
     /// The fact is not known.
@@ -67,7 +68,7 @@ impl<T> Known<T> {
         }
     }
 
-    /// The reason why the fact is not known.
+    /// Returns the reason why the fact is not known.
     pub fn why_unknown(&self) -> Option<&str> {
         match self {
             Self::Known(_) => None,

@@ -1,7 +1,7 @@
-//! Live objects: what of them is kept in memory, whether they are ready, and what keeps their pods from running.
+//! Live objects: the part of them that is kept in memory, their readiness, and problems of their pods.
 //!
-//! This room knows no plan. It decodes objects of the cluster into small shapes and answers questions about them, without
-//! I/O of its own.
+//! This module does not know plans. It decodes objects of the cluster into small shapes and answers questions
+//! about them, without I/O.
 
 pub(crate) mod content;
 pub(crate) mod kind;

@@ -1,8 +1,8 @@
-//! The parts of a live object that a controller keeps in memory: metadata, our entry in `managedFields`, and the few numbers
-//! that readiness is made of.
+//! The part of a live object that a controller keeps in memory: metadata, our entry in `managedFields`, and
+//! the few fields that readiness depends on.
 //!
-//! One shape fits all kinds, because the kinds name alike what is alike. It is lenient: a field of another type than expected is
-//! taken for absent, since custom kinds are free to call a map `conditions`.
+//! One shape fits all kinds, because the kinds use the same names for the same things. It is lenient: a field
+//! of another type than expected counts as absent, since custom kinds are free to call a map `conditions`.
 
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
@@ -13,25 +13,27 @@ use windlass_runtime::cache::Shape;
 use windlass_runtime::intern::Str;
 use windlass_runtime::meta::Meta;
 
-/// What is known of a live object.
+/// The known part of a live object.
 #[derive(Debug, serde::Deserialize)]
 pub struct Live {
-    /// Its metadata.
+    /// The metadata of the object.
     pub metadata: Meta,
-    /// What of its spec matters for readiness.
+    /// The fields of its spec that matter for readiness.
     #[serde(default, deserialize_with = "lenient")]
     pub spec: LiveSpec,
-    /// What of its status matters for readiness.
+    /// The fields of its status that matter for readiness.
     #[serde(default, deserialize_with = "lenient")]
     pub status: LiveStatus,
 }
 
-/// What of a spec matters for readiness: its [fields](SpecFields), in a word of memory where there are none.
+/// The fields of a spec that matter for readiness: its [fields](SpecFields), in one word of memory if there
+/// are none.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(from = "SpecFields")]
 pub struct LiveSpec(Option<Box<SpecFields>>);
 
-/// What of a status matters for readiness: its [fields](StatusFields), in a word of memory where there are none.
+/// The fields of a status that matter for readiness: its [fields](StatusFields), in one word of memory if
+/// there are none.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(from = "StatusFields")]
 pub struct LiveStatus(Option<Box<StatusFields>>);
@@ -70,37 +72,40 @@ impl Deref for LiveStatus {
 #[derive(Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SpecFields {
-    /// How many replicas are wanted.
+    /// The desired number of replicas.
     #[serde(deserialize_with = "lenient")]
     pub replicas: Option<i64>,
     /// The type of a Service.
     #[serde(rename = "type", deserialize_with = "lenient")]
     pub type_: Option<Str>,
-    /// Whether a Job is suspended.
+    /// True if a Job is suspended.
     #[serde(deserialize_with = "lenient")]
     pub suspend: Option<bool>,
+    /// True if the rollout of a Deployment is paused.
+    #[serde(deserialize_with = "lenient")]
+    pub paused: Option<bool>,
     /// The update strategy of a StatefulSet or DaemonSet.
     #[serde(deserialize_with = "lenient")]
     pub update_strategy: UpdateStrategy,
 }
 
-/// How a StatefulSet or DaemonSet is updated.
+/// The update strategy of a StatefulSet or DaemonSet.
 #[derive(Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UpdateStrategy {
     /// `RollingUpdate` or `OnDelete`.
     #[serde(rename = "type", deserialize_with = "lenient")]
     pub type_: Option<Str>,
-    /// How a rolling update goes.
+    /// The parameters of a rolling update.
     #[serde(deserialize_with = "lenient")]
     pub rolling_update: RollingUpdate,
 }
 
-/// How a rolling update goes.
+/// The parameters of a rolling update.
 #[derive(Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(default)]
 pub struct RollingUpdate {
-    /// Of a StatefulSet: pods below this ordinal are not updated.
+    /// For a StatefulSet: pods below this ordinal are not updated.
     #[serde(deserialize_with = "lenient")]
     pub partition: Option<i64>,
 }
@@ -138,11 +143,11 @@ pub struct StatusFields {
     pub conditions: Box<[LiveCondition]>,
 }
 
-/// What a load balancer has given.
+/// The status of a load balancer.
 #[derive(Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(default)]
 pub struct LoadBalancer {
-    /// Its addresses.
+    /// The addresses that the load balancer was given.
     #[serde(deserialize_with = "each")]
     pub ingress: Box<[Address]>,
 }
@@ -151,76 +156,76 @@ pub struct LoadBalancer {
 #[derive(Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(default)]
 pub struct Address {
-    /// As a number.
+    /// The IP address.
     #[serde(deserialize_with = "lenient")]
     pub ip: Option<Str>,
-    /// As a name.
+    /// The host name.
     #[serde(deserialize_with = "lenient")]
     pub hostname: Option<Str>,
 }
 
-/// A condition, as far as readiness goes.
+/// The fields of a condition that matter for readiness.
 #[derive(Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LiveCondition {
-    /// Its type.
+    /// The type of the condition, such as `Ready`.
     #[serde(rename = "type", deserialize_with = "lenient")]
     pub type_: Option<Str>,
     /// `True`, `False` or `Unknown`.
     #[serde(deserialize_with = "lenient")]
     pub status: Option<Str>,
-    /// In one word.
+    /// The reason in one word.
     #[serde(deserialize_with = "lenient")]
     pub reason: Option<Str>,
-    /// For people. Not interned: it is hardly ever twice the same.
+    /// The message for people. It is not interned, because messages rarely repeat.
     #[serde(deserialize_with = "lenient")]
     pub message: Option<Box<str>>,
-    /// The generation that it is about.
+    /// The generation that the condition is about.
     #[serde(deserialize_with = "lenient")]
     pub observed_generation: Option<i64>,
 }
 
 impl StatusFields {
-    /// The condition of a type.
+    /// Returns the condition of a type.
     pub fn condition(&self, kind: &str) -> Option<&LiveCondition> {
         self.conditions.iter().find(|condition| condition.type_.as_deref() == Some(kind))
     }
 }
 
 impl LiveCondition {
-    /// Returns whether it says this: `True`, `False` or `Unknown`.
+    /// Returns whether the condition has this status: `True`, `False` or `Unknown`.
     pub fn is(&self, status: &str) -> bool {
         self.status.as_deref() == Some(status)
     }
 
-    /// Reason and message, as far as there are any.
-    pub fn said(&self) -> String {
+    /// Returns reason and message, if there are any.
+    pub fn explanation(&self) -> String {
         let message = self.message.as_deref().filter(|message| !message.is_empty());
         let parts = [self.reason.as_deref().filter(|reason| !reason.is_empty()), message];
         parts.into_iter().flatten().collect::<Vec<_>>().join(": ")
     }
 }
 
-/// A value, or the default where it is of another type.
+/// Decodes a value; a value of another type becomes the default.
 fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(deserializer: D) -> Result<T, D::Error> {
     let raw = Box::<RawValue>::deserialize(deserializer)?;
     Ok(serde_json::from_slice(raw.get().as_bytes()).unwrap_or_default())
 }
 
-/// The elements of an array that are what they should be.
+/// Decodes the elements of an array that have the expected type.
 fn each<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Box<[T]>, D::Error> {
     let raw: Vec<Box<RawValue>> = lenient(deserializer)?;
     Ok(raw.iter().filter_map(|element| serde_json::from_slice(element.get().as_bytes()).ok()).collect())
 }
 
-/// Something that knows a live object, whatever its kind.
+/// Access to a live object of any kind.
 pub(crate) trait AsLive: Send + Sync {
     fn live(&self) -> &Live;
 }
 
 pub(crate) type LiveRef = Arc<dyn AsLive>;
 
-/// An object with what readiness needs.
+/// An object with the fields that readiness depends on.
 pub(crate) struct Watched(Live);
 
 /// The metadata of an object, for kinds that are ready when they exist.
@@ -278,7 +283,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_deployment_is_read_as_it_is() {
+    fn the_fields_of_a_deployment_are_decoded() {
         let live: Live = serde_json::from_value(json!({
             "metadata": {"name": "web", "generation": 3},
             "spec": {"replicas": 2, "template": {"spec": {}}, "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}},
@@ -291,11 +296,11 @@ mod tests {
         assert_eq!(live.spec.update_strategy.rolling_update.partition, Some(1));
         let available = live.status.condition("Available").unwrap();
         assert!(available.is("True"));
-        assert_eq!(available.said(), "R: m");
+        assert_eq!(available.explanation(), "R: m");
     }
 
     #[test]
-    fn whatever_a_custom_kind_calls_its_fields_it_can_be_read() {
+    fn a_custom_kind_with_fields_of_other_types_can_be_decoded() {
         for odd in [
             json!(7),
             json!("x"),

@@ -1,20 +1,21 @@
-//! Whether every field that we want is still ours, by what the server keeps of it in `managedFields`.
+//! Decides by `managedFields` whether every field of the plan is still owned by our field manager.
 //!
-//! It promises: [`lost`] finds a field exactly when somebody else has changed or removed it since we applied, whatever its value
-//! is now; what others add beside ours does not matter to it. Values are never compared: so defaults, normalised
-//! quantities, dropped zero values and images that admission rewrote are no drift.
+//! It promises: [`lost`] finds a field exactly if somebody else has changed or removed it since we applied,
+//! whatever its present value is; fields that others add are ignored. Values are never compared: defaults,
+//! normalised quantities, dropped zero values and images that admission rewrote are no drift.
 //!
-//! It does not see when others reorder a list whose items have keys, or fill a list that the plan has empty: the server does not
-//! write that down.
+//! It does not detect that others reorder a list of items with keys, or fill a list that is empty in the
+//! plan: the server does not record that.
 //!
-//! `fieldsV1` is a tree whose keys say what they are: `f:name` a field, `k:{…}` an item of a list by its keys, `v:…` an item of
-//! a set by its value, `.` the thing itself. An empty node is a leaf: the whole value, of whatever size, is one field.
+//! `fieldsV1` is a tree with keys of these forms: `f:name` a field, `k:{…}` an item of a list by its keys,
+//! `v:…` an item of a set by its value, `.` the value itself. An empty node is a leaf: the whole value, of
+//! any size, is one field.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-/// The first path of `desired` that is not in `fields` (a `fieldsV1`), if there is one.
+/// Returns the first path of `desired` that is not in `fields` (a `fieldsV1`), if there is one.
 ///
 /// ```
 /// use serde_json::json;
@@ -32,7 +33,7 @@ pub fn lost(desired: &Value, fields: &str) -> Option<String> {
     let members = desired.as_object()?;
     for (name, value) in members {
         match &**name {
-            // They say which object it is; nobody owns them.
+            // They identify the object, and have no owner.
             "apiVersion" | "kind" => {}
             "metadata" => {
                 let Some(own) = value.as_object() else { continue };
@@ -54,10 +55,11 @@ pub fn lost(desired: &Value, fields: &str) -> Option<String> {
     None
 }
 
-/// Metadata that says which object it is, or under which condition it is written.
+/// Metadata that identifies the object, or is a precondition of the write.
 const IDENTITY: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
-/// Returns whether a member of an object, and all below it, is in `fields`. If not, `path` is where.
+/// Returns whether a member of an object, and everything below it, is in `fields`. If not, `path` is the
+/// first missing path.
 fn member(name: &str, value: &Value, fields: &Map<String, Value>, path: &mut String) -> bool {
     let length = path.len();
     path.push('.');
@@ -96,7 +98,7 @@ fn covers(value: &Value, node: &Map<String, Value>, path: &mut String) -> bool {
     }
 }
 
-/// What `node` says of an item of a list.
+/// Returns the node of an item of a list in `node`.
 fn entry<'a>(item: &Value, node: &'a Map<String, Value>) -> Option<&'a Map<String, Value>> {
     node.iter().find(|(key, _)| is_key_of(key, item)).and_then(|(_, entry)| entry.as_object())
 }
@@ -105,7 +107,7 @@ fn entry<'a>(item: &Value, node: &'a Map<String, Value>) -> Option<&'a Map<Strin
 pub(crate) fn is_key_of(key: &str, item: &Value) -> bool {
     match (key.get(..2), item) {
         (Some("k:"), Value::Object(item)) => {
-            // Parts of the key that the item leaves out are there with their defaults.
+            // Parts of the key that the item leaves out have their defaults.
             serde_json::from_str::<Map<String, Value>>(&key[2..]).is_ok_and(|key| {
                 key.iter().all(|(name, value)| item.get(name).is_none_or(|own| own == value))
             })
@@ -143,12 +145,12 @@ mod tests {
           "f:volumes":{"k:{\"name\":\"tmp\"}":{".":{},"f:name":{},"f:emptyDir":{}}}}}}}"#;
 
     #[test]
-    fn everything_that_was_applied_is_found() {
+    fn no_field_is_lost_directly_after_an_apply() {
         assert_eq!(lost(&deployment(), FIELDS), None);
     }
 
     #[test]
-    fn whatever_leaves_the_entry_is_found_with_its_path() {
+    fn a_field_that_leaves_the_entry_is_reported_with_its_path() {
         for (gone, path) in [
             (r#""f:app":{}"#, ".metadata.labels.app"),
             (r#","v:\"a/b\"":{}"#, ".metadata.finalizers[0]"),
@@ -161,7 +163,7 @@ mod tests {
         ] {
             assert!(FIELDS.contains(gone), "{gone}");
             let less = match gone {
-                // A map that loses its last member goes with it.
+                // A map that loses its last member is removed too.
                 r#""f:app":{}"# => FIELDS.replace(r#""f:labels":{"f:app":{}},"#, ""),
                 gone => FIELDS.replace(gone, ""),
             };
@@ -172,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_own_beside_ours_does_not_matter() {
+    fn fields_of_others_are_ignored() {
         let more = FIELDS.replace(r#""f:replicas":{},"#, r#""f:replicas":{},"f:paused":{},"#);
         assert_eq!(lost(&deployment(), &more), None);
     }
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_is_nobodys_but_an_empty_map_is_ours() {
+    fn an_empty_list_has_no_owner_and_an_empty_map_is_ours() {
         let desired = json!({"metadata": {"finalizers": []}, "spec": {"args": [], "nodeSelector": {}}});
         assert_eq!(lost(&desired, r#"{"f:spec":{"f:args":{},"f:nodeSelector":{}}}"#), None);
         assert_eq!(lost(&desired, r#"{"f:spec":{"f:args":{}}}"#).as_deref(), Some(".spec.nodeSelector"));

@@ -1,4 +1,4 @@
-//! What keeps the pods of a workload from running, in their own words.
+//! Reasons why the pods of a workload do not run, in the words of their status.
 
 use k8s_openapi::api::core::v1::Pod;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use windlass_runtime::key::ObjectKey;
 use windlass_runtime::meta::Meta;
 use windlass_runtime::resource::ResourceType;
 
-/// What is kept of a pod.
+/// The fields of a pod that are kept.
 #[derive(Debug, Deserialize)]
 pub(crate) struct PodShape {
     metadata: Meta,
@@ -39,12 +39,20 @@ struct Container {
     name: Str,
     #[serde(default)]
     state: State,
+    #[serde(default)]
+    last_state: State,
 }
 
 #[derive(Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 struct State {
     waiting: Option<Waiting>,
+    terminated: Option<Terminated>,
+}
+
+#[derive(Debug, Deserialize, PartialEq)]
+struct Terminated {
+    message: Option<Box<str>>,
 }
 
 #[derive(Debug, Deserialize, PartialEq)]
@@ -65,31 +73,40 @@ impl OfKind for PodShape {
     }
 }
 
-/// The longest message of a pod that is repeated: some quote whole commands.
+/// The longest message of a pod that is quoted: some messages contain whole commands.
 const LONGEST: usize = 200;
 
+impl Container {
+    /// Returns the termination message of its last run: the container's own words, where it writes any.
+    fn last_words(&self) -> Option<&str> {
+        let message = self.last_state.terminated.as_ref()?.message.as_deref()?;
+        Some(message.trim()).filter(|message| !message.is_empty())
+    }
+}
+
 impl PodShape {
-    /// What keeps it from running: a container that waits for more than its turn, or that no node takes it.
+    /// Returns the reason why the pod does not run: a container that waits for more than its turn, or a
+    /// failed scheduling.
     pub(crate) fn problem(&self) -> Option<String> {
         let waiting =
             self.status.init_container_statuses.iter().chain(&self.status.container_statuses).find_map(
                 |container| {
                     let waiting = container.state.waiting.as_ref()?;
                     let reason = waiting.reason.as_deref()?;
-                    // What every pod goes through says nothing.
+                    // Every pod has these reasons for a moment.
                     (!matches!(reason, "ContainerCreating" | "PodInitializing"))
-                        .then(|| said(reason, waiting.message.as_deref()))
+                        .then(|| explanation(reason, container.last_words().or(waiting.message.as_deref())))
                 },
             );
         waiting.or_else(|| {
             let scheduled =
                 self.status.conditions.iter().find(|condition| &*condition.kind == "PodScheduled")?;
             let reason = scheduled.reason.as_deref().unwrap_or("Unschedulable");
-            (&*scheduled.status == "False").then(|| said(reason, scheduled.message.as_deref()))
+            (&*scheduled.status == "False").then(|| explanation(reason, scheduled.message.as_deref()))
         })
     }
 
-    /// The workload that it belongs to: kind and key.
+    /// Returns kind and key of the workload that the pod belongs to.
     pub(crate) fn workload(&self) -> Option<(&str, ObjectKey)> {
         let owner = self.metadata.controller()?;
         let namespace = self.metadata.namespace().map(Str::new);
@@ -104,7 +121,7 @@ impl PodShape {
     }
 }
 
-fn said(reason: &str, message: Option<&str>) -> String {
+fn explanation(reason: &str, message: Option<&str>) -> String {
     match message.filter(|message| !message.is_empty()) {
         Some(message) => format!("{reason}: {}", &message[..message.floor_char_boundary(LONGEST)]),
         None => reason.to_owned(),
@@ -122,7 +139,8 @@ pub(crate) fn index(pods: &Reader<PodShape>) {
     });
 }
 
-/// What keeps the pods of a workload from running. Of several problems, the first by the pods' names.
+/// Returns the reason why the pods of a workload do not run. Of several problems, the first by the pods'
+/// names.
 pub(crate) fn problem(pods: &Reader<PodShape>, resource: &ResourceType, key: &ObjectKey) -> Option<String> {
     let mut pods = pods.by_index(BY_WORKLOAD, &format!("{} {key}", resource.kind));
     pods.sort_by(|a, b| a.metadata.name().cmp(b.metadata.name()));
@@ -151,11 +169,15 @@ mod tests {
     }
 
     #[test]
-    fn the_first_container_that_cannot_run_says_why() {
+    fn the_problem_of_a_pod_is_that_of_its_first_container_that_cannot_run() {
         let waiting = |reason: &str| json!({"name": "main", "state": {"waiting": {"reason": reason, "message": "no such image"}}});
         let problem = pod(json!({"containerStatuses": [waiting("ImagePullBackOff")]})).problem();
         assert_eq!(problem.as_deref(), Some("ImagePullBackOff: no such image"));
         assert_eq!(pod(json!({"containerStatuses": [waiting("ContainerCreating")]})).problem(), None);
+        let mut crashed = waiting("CrashLoopBackOff");
+        crashed["lastState"] = json!({"terminated": {"message": "the data is damaged\n", "exitCode": 1}});
+        let problem = pod(json!({"containerStatuses": [crashed]})).problem();
+        assert_eq!(problem.as_deref(), Some("CrashLoopBackOff: the data is damaged"));
         assert_eq!(
             pod(json!({"containerStatuses": [{"name": "main", "state": {"running": {}}}]})).problem(),
             None
@@ -163,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_no_node_takes_says_why() {
+    fn the_problem_of_an_unscheduled_pod_is_the_message_of_the_scheduler() {
         let status = json!({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]});
         assert_eq!(pod(status).problem().as_deref(), Some("Unschedulable: 0/3 nodes"));
     }

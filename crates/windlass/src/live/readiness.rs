@@ -1,8 +1,9 @@
-//! Whether an object is as it should be, kind by kind, with kstatus' meaning.
+//! Readiness of an object by its kind, with the meaning of kstatus.
 //!
-//! A check is one function of what is known of the live object ([`Live`]), without I/O. Built in are those of the kinds below; any
-//! other kind is ready when its conditions say so: `Ready` (or `Available`) if it has one and it is about the present
-//! generation; without conditions, when it exists and its controller has seen the present generation.
+//! A check is a function of the known part of a live object ([`Live`]), without I/O. The kinds below have
+//! built-in checks; any other kind is ready if its conditions say so: `Ready` (or `Available`) if it has one
+//! and it is about the present generation; without conditions, if it exists and its controller has observed
+//! the present generation.
 //!
 //! | kind | ready when |
 //! | --- | --- |
@@ -19,25 +20,25 @@ use windlass_runtime::resource::ResourceType;
 
 use super::object::{Live, LiveCondition};
 
-/// Whether an object is as it should be.
+/// The readiness of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
-    /// It is.
+    /// The object is ready.
     Ready,
-    /// Not yet: why, as a person would say it. Not a failure.
+    /// The object is not ready yet, for this reason. This is not a failure.
     Waiting(String),
-    /// It will not be without help: why.
+    /// The object does not become ready without help, for this reason.
     Failed(String),
 }
 
 impl Readiness {
-    /// Waiting, and why.
+    /// Returns `Waiting` with this reason.
     pub fn waiting(why: impl Into<String>) -> Self {
         Self::Waiting(why.into())
     }
 }
 
-/// The check of a kind.
+/// Runs the check of a kind.
 pub(crate) fn check(resource: &ResourceType, live: &Live) -> Readiness {
     match (&*resource.group, &*resource.kind) {
         ("apps", "Deployment") => deployment(live),
@@ -51,8 +52,18 @@ pub(crate) fn check(resource: &ResourceType, live: &Live) -> Readiness {
     }
 }
 
-/// A Deployment.
+/// Checks a Deployment. If its rollout is paused and not complete, the reason says so.
 pub fn deployment(live: &Live) -> Readiness {
+    match rollout(live) {
+        Readiness::Waiting(why) if live.spec.paused == Some(true) => Readiness::Waiting(format!(
+            "{why}; its rollout is paused: `kubectl rollout resume deployment/{}` continues it",
+            live.metadata.name()
+        )),
+        readiness => readiness,
+    }
+}
+
+fn rollout(live: &Live) -> Readiness {
     if let Some(waiting) = unobserved(live) {
         return waiting;
     }
@@ -60,8 +71,8 @@ pub fn deployment(live: &Live) -> Readiness {
     if let Some(stuck) = status.condition("Progressing").filter(|progressing| {
         progressing.is("False") && progressing.reason.as_deref() == Some("ProgressDeadlineExceeded")
     }) {
-        // It goes on by itself when the cause is gone: not a failure, but worth its words.
-        return Readiness::Waiting(format!("{} ({})", replicas(live), stuck.said()));
+        // The rollout continues by itself once the cause is gone: it is no failure, but the reason is shown.
+        return Readiness::Waiting(format!("{} ({})", replicas(live), stuck.explanation()));
     }
     let wanted = live.spec.replicas.unwrap_or(1);
     let (total, updated) = (status.replicas.unwrap_or(0), status.updated_replicas.unwrap_or(0));
@@ -77,7 +88,7 @@ pub fn deployment(live: &Live) -> Readiness {
     Readiness::Ready
 }
 
-/// A StatefulSet.
+/// Checks a StatefulSet.
 pub fn stateful_set(live: &Live) -> Readiness {
     if let Some(waiting) = unobserved(live) {
         return waiting;
@@ -95,7 +106,7 @@ pub fn stateful_set(live: &Live) -> Readiness {
         ));
     }
     let strategy = &live.spec.update_strategy;
-    // With OnDelete, when its pods are replaced is somebody else's decision.
+    // With OnDelete, somebody else decides when the pods are replaced.
     if strategy.type_.as_deref() == Some("OnDelete") || status.current_revision == status.update_revision {
         return Readiness::Ready;
     }
@@ -107,7 +118,7 @@ pub fn stateful_set(live: &Live) -> Readiness {
     Readiness::Ready
 }
 
-/// A DaemonSet.
+/// Checks a DaemonSet.
 pub fn daemon_set(live: &Live) -> Readiness {
     if let Some(waiting) = unobserved(live) {
         return waiting;
@@ -127,12 +138,12 @@ pub fn daemon_set(live: &Live) -> Readiness {
     Readiness::Ready
 }
 
-/// A Job.
+/// Checks a Job.
 pub fn job(live: &Live) -> Readiness {
     if let Some(failed) = live.status.condition("Failed").filter(|failed| failed.is("True")) {
         return Readiness::Failed(format!(
             "it failed ({}): see its pods' logs; delete the Job to run it again",
-            failed.said()
+            failed.explanation()
         ));
     }
     if live.status.condition("Complete").is_some_and(|complete| complete.is("True")) {
@@ -144,7 +155,7 @@ pub fn job(live: &Live) -> Readiness {
     Readiness::waiting("it has not completed")
 }
 
-/// A Pod.
+/// Checks a Pod.
 pub fn pod(live: &Live) -> Readiness {
     match live.status.phase.as_deref() {
         Some("Succeeded") => Readiness::Ready,
@@ -157,7 +168,7 @@ pub fn pod(live: &Live) -> Readiness {
     }
 }
 
-/// A PersistentVolumeClaim.
+/// Checks a PersistentVolumeClaim.
 pub fn claim(live: &Live) -> Readiness {
     match live.status.phase.as_deref() {
         Some("Lost") => {
@@ -167,7 +178,7 @@ pub fn claim(live: &Live) -> Readiness {
     }
 }
 
-/// A Service.
+/// Checks a Service.
 pub fn service(live: &Live) -> Readiness {
     if live.spec.type_.as_deref() == Some("LoadBalancer") && live.status.load_balancer.ingress.is_empty() {
         return Readiness::waiting("no address from the load balancer yet");
@@ -175,7 +186,7 @@ pub fn service(live: &Live) -> Readiness {
     Readiness::Ready
 }
 
-/// Any kind: by its conditions, if it has any.
+/// Checks an object of any kind by its conditions, if it has any.
 pub fn by_conditions(live: &Live) -> Readiness {
     if live.status.observed_generation.is_some()
         && let Some(waiting) = unobserved(live)
@@ -189,7 +200,7 @@ pub fn by_conditions(live: &Live) -> Readiness {
         if let Some(condition) =
             live.status.condition(stalled).filter(about_now).filter(|condition| condition.is("True"))
         {
-            // Some say that they failed, and leave why to the condition that everybody looks at.
+            // Some kinds give no message with a failure, and explain it in the `Ready` condition.
             let silent = condition.message.as_deref().is_none_or(str::is_empty);
             let ready =
                 live.status.condition("Ready").filter(about_now).filter(|ready| silent && ready.is("False"));
@@ -210,8 +221,8 @@ pub fn by_conditions(live: &Live) -> Readiness {
 }
 
 fn with(what: &str, condition: &LiveCondition) -> String {
-    let said = condition.said();
-    if said.is_empty() { what.to_owned() } else { format!("{what} ({said})") }
+    let explanation = condition.explanation();
+    if explanation.is_empty() { what.to_owned() } else { format!("{what} ({explanation})") }
 }
 
 fn replicas(live: &Live) -> String {
@@ -219,7 +230,7 @@ fn replicas(live: &Live) -> String {
     format!("{available} of {} replicas ready", live.spec.replicas.unwrap_or(1))
 }
 
-/// Until its controller has seen the present spec, a status says nothing about it.
+/// Returns `Waiting` until the controller has observed the present spec: before that, the status is outdated.
 fn unobserved(live: &Live) -> Option<Readiness> {
     (live.status.observed_generation.unwrap_or(0) < live.metadata.generation)
         .then(|| Readiness::waiting("its controller has not seen its present spec"))
@@ -237,7 +248,7 @@ mod tests {
         .unwrap()
     }
 
-    fn said(readiness: Readiness) -> String {
+    fn described(readiness: Readiness) -> String {
         match readiness {
             Readiness::Ready => "ready".into(),
             Readiness::Waiting(why) => format!("waiting: {why}"),
@@ -256,15 +267,32 @@ mod tests {
             (status(3, 3, 1, 2), "waiting: 1 of 3 replicas ready"),
             (status(3, 3, 3, 2), "ready"),
         ] {
-            assert_eq!(said(deployment(&live(json!({"replicas": 3}), status.clone()))), expected, "{status}");
+            assert_eq!(
+                described(deployment(&live(json!({"replicas": 3}), status.clone()))),
+                expected,
+                "{status}"
+            );
         }
         let none = json!({"observedGeneration": 2});
         assert_eq!(deployment(&live(json!({"replicas": 0}), none.clone())), Readiness::Ready);
-        assert_eq!(said(deployment(&live(json!({}), none))), "waiting: 0 of 1 replicas updated");
+        assert_eq!(described(deployment(&live(json!({}), none))), "waiting: 0 of 1 replicas updated");
         let stuck = json!({"observedGeneration": 2, "conditions": [{"type": "Progressing", "status": "False",
             "reason": "ProgressDeadlineExceeded", "message": "timed out"}]});
         let expected = "waiting: 0 of 3 replicas ready (ProgressDeadlineExceeded: timed out)";
-        assert_eq!(said(deployment(&live(json!({"replicas": 3}), stuck))), expected);
+        assert_eq!(described(deployment(&live(json!({"replicas": 3}), stuck))), expected);
+    }
+
+    #[test]
+    fn users_n19_a_paused_rollout_is_named_with_the_command_that_continues_it() {
+        let spec = json!({"replicas": 1, "paused": true});
+        let done =
+            json!({"observedGeneration": 2, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1});
+        assert_eq!(deployment(&live(spec.clone(), done)), Readiness::Ready);
+        let half =
+            json!({"observedGeneration": 2, "replicas": 1, "updatedReplicas": 0, "availableReplicas": 1});
+        let message = described(deployment(&live(spec, half)));
+        let expected = "waiting: 0 of 1 replicas updated; its rollout is paused: `kubectl rollout resume deployment/x` continues it";
+        assert_eq!(message, expected);
     }
 
     #[test]
@@ -275,15 +303,15 @@ mod tests {
         };
         let spec = json!({"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 1}}});
         assert_eq!(
-            said(stateful_set(&live(spec.clone(), status(3, 2, 0)))),
+            described(stateful_set(&live(spec.clone(), status(3, 2, 0)))),
             "waiting: 2 of 3 replicas ready"
         );
         assert_eq!(
-            said(stateful_set(&live(spec.clone(), status(3, 3, 1)))),
+            described(stateful_set(&live(spec.clone(), status(3, 3, 1)))),
             "waiting: 1 of 2 replicas updated"
         );
         assert_eq!(
-            said(stateful_set(&live(spec.clone(), status(4, 4, 1)))),
+            described(stateful_set(&live(spec.clone(), status(4, 4, 1)))),
             "waiting: 4 of 3 replicas: scaling down"
         );
         assert_eq!(stateful_set(&live(spec, status(3, 3, 2))), Readiness::Ready);
@@ -294,8 +322,8 @@ mod tests {
     #[test]
     fn a_daemon_set_counts_the_pods_that_are_wanted_now() {
         let status = |updated, available| json!({"observedGeneration": 2, "desiredNumberScheduled": 2, "updatedNumberScheduled": updated, "numberAvailable": available});
-        assert_eq!(said(daemon_set(&live(json!({}), status(1, 2)))), "waiting: 1 of 2 pods updated");
-        assert_eq!(said(daemon_set(&live(json!({}), status(2, 1)))), "waiting: 1 of 2 pods available");
+        assert_eq!(described(daemon_set(&live(json!({}), status(1, 2)))), "waiting: 1 of 2 pods updated");
+        assert_eq!(described(daemon_set(&live(json!({}), status(2, 1)))), "waiting: 1 of 2 pods available");
         assert_eq!(daemon_set(&live(json!({}), status(2, 2))), Readiness::Ready);
     }
 
@@ -306,15 +334,18 @@ mod tests {
             matches!(job(&live(json!({}), condition("Failed"))), Readiness::Failed(why) if why.contains("delete the Job"))
         );
         assert_eq!(job(&live(json!({}), condition("Complete"))), Readiness::Ready);
-        assert_eq!(said(job(&live(json!({"suspend": true}), json!({})))), "waiting: it is suspended");
-        assert_eq!(said(job(&live(json!({}), json!({})))), "waiting: it has not completed");
+        assert_eq!(described(job(&live(json!({"suspend": true}), json!({})))), "waiting: it is suspended");
+        assert_eq!(described(job(&live(json!({}), json!({})))), "waiting: it has not completed");
     }
 
     #[test]
-    fn pods_claims_and_services() {
+    fn pods_claims_and_services_have_checks_of_their_own() {
         let condition = |status| json!({"phase": "Running", "conditions": [{"type": "Ready", "status": status, "reason": "ContainersNotReady"}]});
         assert_eq!(pod(&live(json!({}), condition("True"))), Readiness::Ready);
-        assert_eq!(said(pod(&live(json!({}), condition("False")))), "waiting: Running (ContainersNotReady)");
+        assert_eq!(
+            described(pod(&live(json!({}), condition("False")))),
+            "waiting: Running (ContainersNotReady)"
+        );
         assert_eq!(claim(&live(json!({}), json!({"phase": "Pending"}))), Readiness::Ready);
         assert!(matches!(claim(&live(json!({}), json!({"phase": "Lost"}))), Readiness::Failed(_)));
         assert_eq!(service(&live(json!({"type": "ClusterIP"}), json!({}))), Readiness::Ready);
@@ -324,22 +355,25 @@ mod tests {
     }
 
     #[test]
-    fn any_kind_goes_by_its_conditions_about_the_present_generation() {
+    fn the_readiness_of_any_kind_follows_from_its_conditions_about_the_present_generation() {
         let ready = |status, generation| json!({"observedGeneration": 2, "conditions": [{"type": "Ready", "status": status, "observedGeneration": generation, "message": "m"}]});
         assert_eq!(by_conditions(&live(json!({}), json!({}))), Readiness::Ready, "nothing to wait for");
         assert_eq!(by_conditions(&live(json!({}), ready("True", 2))), Readiness::Ready);
         assert!(matches!(by_conditions(&live(json!({}), ready("True", 1))), Readiness::Waiting(_)));
-        assert_eq!(said(by_conditions(&live(json!({}), ready("False", 2)))), "waiting: not ready (m)");
+        assert_eq!(described(by_conditions(&live(json!({}), ready("False", 2)))), "waiting: not ready (m)");
         assert!(matches!(
             by_conditions(&live(json!({}), json!({"observedGeneration": 1}))),
             Readiness::Waiting(_)
         ));
         let failed = json!({"conditions": [{"type": "Failed", "status": "True", "reason": "R"}]});
-        assert_eq!(said(by_conditions(&live(json!({}), failed))), "failed: it failed (R)");
+        assert_eq!(described(by_conditions(&live(json!({}), failed))), "failed: it failed (R)");
         let why =
             json!({"type": "Ready", "status": "False", "reason": "Forbidden", "message": "exceeded quota"});
         let failed = json!({"conditions": [why, {"type": "Failed", "status": "True", "reason": "Forbidden", "message": ""}]});
-        let told = said(by_conditions(&live(json!({}), failed)));
-        assert!(told.starts_with("failed: it failed (") && told.contains("exceeded quota"), "{told}");
+        let message = described(by_conditions(&live(json!({}), failed)));
+        assert!(
+            message.starts_with("failed: it failed (") && message.contains("exceeded quota"),
+            "{message}"
+        );
     }
 }

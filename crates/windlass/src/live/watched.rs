@@ -31,15 +31,18 @@ pub(crate) trait OwnedKind: Send + Sync {
 /// A kind that is planned, with its cache.
 pub(crate) trait OpenKind: Send + Sync {
     fn resource(&self) -> &ResourceType;
-    /// Why objects of this kind cannot be had now, where that is to be expected.
+    /// Returns the reason why objects of this kind cannot exist now, if that is expected.
     fn missing(&self) -> Option<String>;
-    /// Ends when the first list of the kind has ended, or the kind is known to be blocked. The controller waits for the kinds that
-    /// must be installed before it starts; of the others it is not known before that what exists.
+    /// Returns a message if the first list of the kind has not ended.
+    fn unlisted(&self) -> Option<String>;
+    /// Returns when the first list of the kind has ended, or the kind is known to be blocked. The controller
+    /// waits for the kinds that must be installed before it starts; for other kinds the existing objects are
+    /// unknown until then.
     fn listed(&self) -> BoxFuture<'_, ()>;
     fn get(&self, key: &ObjectKey) -> Option<LiveRef>;
-    /// Everything that belongs to the owner, by label or by reference; each object once.
+    /// Returns everything that belongs to the owner, by label or by reference; each object once.
     fn belonging_to(&self, owner: &Uid) -> Vec<LiveRef>;
-    /// Lets a controller follow it. `by_label` names the owners of what carries no reference.
+    /// Lets a controller follow the kind. `by_label` returns the owners of objects without a reference.
     fn wire(&self, builder: Builder<Owning>, by_label: ByLabel) -> Builder<Owning>;
 }
 
@@ -83,12 +86,15 @@ impl<S: Shape + AsLive> OpenKind for Opened<S> {
     fn missing(&self) -> Option<String> {
         match &*self.reader.state().borrow() {
             SyncState::Blocked(problem) if self.optional => Some(problem.to_string()),
-            // What is not known to exist must not be created as if it did not.
-            SyncState::Starting if self.optional => {
-                Some(format!("objects of the kind {} have not been listed yet", self.resource.kind))
-            }
+            // An object must not be created while it is unknown whether it exists.
+            SyncState::Starting if self.optional => Some(unlisted(&self.resource)),
             _ => None,
         }
+    }
+
+    fn unlisted(&self) -> Option<String> {
+        let starting = matches!(&*self.reader.state().borrow(), SyncState::Starting);
+        starting.then(|| unlisted(&self.resource))
     }
 
     fn listed(&self) -> BoxFuture<'_, ()> {
@@ -97,7 +103,7 @@ impl<S: Shape + AsLive> OpenKind for Opened<S> {
             return std::future::ready(()).boxed();
         }
         async move {
-            // Fails only when nobody watches any more.
+            // Fails only after the watch has ended.
             let _ = state.wait_for(|state| !matches!(state, SyncState::Starting)).await;
         }
         .boxed()
@@ -111,7 +117,7 @@ impl<S: Shape + AsLive> OpenKind for Opened<S> {
         let controlled =
             |object: &Arc<S>| object.meta().controller().is_some_and(|controller| controller.uid == *owner);
         let labelled = self.reader.by_label(label::OWNER, &owner.to_string());
-        // Somebody may have taken the label away: the reference is as good.
+        // Somebody may have removed the label: the reference is sufficient.
         let unlabelled = |object: &Arc<S>| labelled.iter().all(|other| other.meta().key != object.meta().key);
         let referring =
             self.reader.by_owner(owner).into_iter().filter(controlled).filter(unlabelled).collect::<Vec<_>>();
@@ -127,28 +133,34 @@ impl<S: Shape + AsLive> OpenKind for Opened<S> {
     }
 }
 
-/// The objects of the planned kinds that a controller watches, and what it keeps of them.
+fn unlisted(resource: &ResourceType) -> String {
+    format!("objects of the kind {} have not been listed yet", resource.kind)
+}
+
+/// Returns the selection of planned objects that a controller watches, with the metadata that it keeps.
 pub(crate) fn selection(name: &str, namespaces: Option<&[String]>) -> Result<Selection, InvalidSelector> {
     let keep = [
         mark::DIGEST,
         mark::DEPENDENCIES,
         mark::ORDER,
         mark::RETAIN,
+        mark::PRUNE,
         mark::DUE,
         mark::MADE_FROM,
         mark::MADE_AT,
+        mark::DATA_VERSION,
     ]
     .into_iter()
     .fold(Keep::default().manager(name), Keep::annotation);
     Ok(made_by(name, namespaces)?.keep(keep))
 }
 
-/// Everything that the controller of a blueprint makes.
+/// Returns the selection of everything that the controller of a blueprint creates.
 pub(crate) fn made_by(name: &str, namespaces: Option<&[String]>) -> Result<Selection, InvalidSelector> {
     everything(namespaces).labels(&format!("{}={name}", label::CONTROLLER))
 }
 
-/// Everything in these namespaces, or in all.
+/// Returns the selection of everything in these namespaces, or in all.
 pub(crate) fn everything(namespaces: Option<&[String]>) -> Selection {
     match namespaces {
         Some(namespaces) => Selection::all().in_namespaces(namespaces.iter().map(String::as_str)),

@@ -1,15 +1,15 @@
 //! Names of children, within the limits of their kind.
 //!
-//! It promises: a name that fits is its parts joined by `-`, as a person would write it; one that does not is cut and ends in a
-//! hash of all of it, the same for ever. Two different long names do not become one.
+//! It promises: a name that fits is its parts joined by `-`, as a person would write it; a longer name is cut
+//! and ends in a stable hash of the whole name. Two different long names do not become one.
 
 use sha2::{Digest as _, Sha256};
 
-/// The longest name of most kinds whose name becomes a label or a host name: Services, and what has pods.
+/// The longest name of most kinds with a name that becomes a label or a host name: Services and workloads.
 pub const LABEL: usize = 63;
 /// The longest name of a StatefulSet: its pods carry a label of its name and an eleven-byte revision.
 pub const STATEFUL_SET: usize = 52;
-/// The longest name of a Job or CronJob whose pods are named after it.
+/// The longest name of a Job or CronJob, because its pods are named after it.
 pub const JOB: usize = 52;
 /// The longest name of anything else.
 pub const SUBDOMAIN: usize = 253;
@@ -17,7 +17,7 @@ pub const SUBDOMAIN: usize = 253;
 /// Digits of the hash. With 40 bits, one collision is expected among a million cut names of one prefix.
 const HASH: usize = 10;
 
-/// The name made of these parts, at most `limit` bytes long.
+/// Returns the name made of these parts, at most `limit` bytes long.
 ///
 /// ```
 /// use windlass::naming::{LABEL, name};
@@ -38,7 +38,7 @@ pub fn name<'a>(parts: impl IntoIterator<Item = &'a str>, limit: usize) -> Strin
     format!("{kept}-{hash}")
 }
 
-/// A name that changes with content: `<base>-<digest of the content>`.
+/// Returns a name that changes with content: `<base>-<digest of the content>`.
 pub(crate) fn by_content(base: &str, content: &[u8], limit: usize) -> String {
     let hash = short_hash(content);
     let kept = &base[..base.floor_char_boundary(limit.saturating_sub(HASH + 1))];
@@ -50,7 +50,7 @@ fn short_hash(bytes: &[u8]) -> String {
     hex(&digest[..HASH / 2])
 }
 
-/// Bytes as lower-case hexadecimal digits.
+/// Returns bytes as lower-case hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);

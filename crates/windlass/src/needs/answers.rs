@@ -1,4 +1,4 @@
-//! Whoever answers the requests of a plan.
+//! The interface that answers the requests of a plan.
 
 use super::ask::{Answer, Ask};
 use super::labelled::{AnyObjects, ListAsk};
@@ -6,10 +6,10 @@ use crate::live::Known;
 
 /// Answers the requests of a plan.
 pub(crate) trait Answers: Send + Sync {
-    /// Answers at once, from what is known now.
+    /// Answers at once, from the objects known now.
     fn answer(&self, ask: &Ask) -> Answer;
 
-    /// All objects of a kind that carry a label with a value.
+    /// Returns all objects of a kind that carry a label with a value.
     fn list(&self, ask: &ListAsk) -> Known<AnyObjects>;
 
     /// Returns whether objects are assumed to exist, without values: in a preview.

@@ -42,7 +42,7 @@ impl Ask {
         }
     }
 
-    /// Kind and name of the object, for messages.
+    /// Returns kind and name of the object, for messages.
     pub(super) fn title(&self) -> String {
         format!("{} {}", self.source.resource.kind, self.source.key.name())
     }
@@ -57,17 +57,17 @@ pub(crate) enum Answer {
     Assumed,
     /// It is known that the object does not exist.
     Absent,
-    /// It is not known whether the object exists: why.
+    /// It is not known whether the object exists, for this reason.
     Unknown(String),
 }
 
 impl Answer {
-    /// The answer that follows from the content of a cache and its state.
+    /// Returns the answer that follows from the content of a cache and its state.
     pub(super) fn of(content: Option<Arc<dyn AsContent>>, state: &SyncState, form: Form) -> Self {
         match (content, state) {
             (Some(content), _) => Self::There(content),
             (None, SyncState::Synced) => Self::Absent,
-            // An object whose kind is not installed does not exist.
+            // An object of a kind that is not installed does not exist.
             (None, SyncState::Blocked(problem))
                 if form == Form::Observed && problem.cause == Cause::Missing =>
             {

@@ -1,4 +1,4 @@
-//! Forms of watched objects: how much of them is kept, and which requests share a watch.
+//! Forms of watched objects: how much of an object is kept, and which requests share a watch.
 
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::resource::ResourceType;
@@ -22,7 +22,7 @@ pub(crate) enum Form {
     Values,
     /// The whole object.
     Whole,
-    /// The whole object, whose absence is known only from its own watch.
+    /// The whole object; its absence is known only from its own watch.
     Observed,
 }
 
@@ -35,7 +35,7 @@ impl Form {
         match other {
             Self::Presence | Self::Digest => true,
             Self::Values | Self::Whole => self == other,
-            // Only a watch of its own can tell that an object is absent.
+            // Only a separate watch can show that an object is absent.
             Self::Observed => false,
         }
     }

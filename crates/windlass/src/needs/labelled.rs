@@ -1,7 +1,8 @@
 //! All objects of a kind that carry a label, in a shape of the author's choice.
 //!
-//! Kind and label key are declared. There is one watch per kind and key for all owners, indexed by the label's value: asking
-//! for one value opens no watch. A change wakes the owners that asked for the value which the object's label has or had.
+//! Kind and label key are declared. There is one watch per kind and key for all owners, indexed by the
+//! label's value: asking for one value opens no watch. A change wakes the owners that asked for the value
+//! which the object's label has or had.
 
 use std::any::{Any, TypeId};
 use std::collections::{BTreeSet, HashMap};
@@ -21,7 +22,7 @@ use crate::live::Known;
 /// Objects of a list, each in the shape that was asked for.
 pub(crate) type AnyObjects = Vec<Arc<dyn Any + Send + Sync>>;
 
-/// Declares a kind whose objects are found by a label.
+/// Declares a kind with objects that are found by a label.
 #[derive(Clone)]
 pub(crate) struct LabelledKind {
     resource: ResourceType,
@@ -49,7 +50,7 @@ impl LabelledKind {
         (&self.resource, self.label, self.shape) == (&ask.resource, ask.label, ask.shape)
     }
 
-    /// Opens the watch: all objects of the kind in `scope` that carry the label, whatever its value.
+    /// Opens the watch: all objects of the kind in `scope` that carry the label, with any value.
     pub(crate) fn open(&self, cache: &Cache, scope: &Selection) -> Result<Labelled, InvalidSelector> {
         let selection = scope.clone().labels(self.label)?;
         Ok(Labelled {
@@ -79,12 +80,12 @@ impl ListAsk {
         Self { resource, label, value, shape: TypeId::of::<S>(), decode }
     }
 
-    /// Kind, label and value, for messages.
+    /// Returns kind, label and value, for messages.
     pub(crate) fn title(&self) -> String {
         format!("{} with label {}={}", self.resource.kind, self.label, self.value)
     }
 
-    /// The objects of this list among some given as JSON.
+    /// Returns the objects of this list among some objects in JSON.
     pub(super) fn among(&self, objects: &[serde_json::Value]) -> AnyObjects {
         let pointer = format!("/metadata/labels/{}", self.label.replace('~', "~0").replace('/', "~1"));
         let matches = |object: &&serde_json::Value| {
@@ -126,7 +127,7 @@ impl Labelled {
         self.stock.state()
     }
 
-    /// The objects with a value. The list is unknown until it was read, never empty.
+    /// Returns the objects with a value. The list is unknown until it was read, never empty.
     pub(super) fn get(&self, value: &str) -> Known<AnyObjects> {
         match &*self.state().borrow() {
             SyncState::Synced => Known::Known(self.stock.by_value(value)),
@@ -139,7 +140,7 @@ impl Labelled {
         self.interested.lock().entry(value.to_owned()).or_default().insert(owner.clone());
     }
 
-    /// All owners that asked for a value.
+    /// Returns all owners that asked for a value.
     pub(super) fn owners(&self) -> BTreeSet<ObjectKey> {
         self.interested.lock().values().flatten().cloned().collect()
     }

@@ -1,8 +1,9 @@
 //! Objects that another controller of the same operator creates.
 //!
-//! The components of a whole take most of what they need from the controller of the whole: fifty Harbors have six hundred
-//! such Secrets. One watch of everything that carries that controller's label serves all of them, and after a restart it
-//! is one list. An object that is not among them (it was made by hand, or has lost its label) is watched by its name.
+//! The components of a larger object take most of their inputs from the controller of that object: fifty
+//! Harbors have six hundred such Secrets. One watch of everything that carries that controller's label serves
+//! all of them, and after a restart it costs one list. An object that is not among them (it was created by
+//! hand, or has lost its label) is watched by its name.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use super::source::Source;
 use crate::live::Kind;
 use crate::live::content::{AsContent, Readable, Whole};
 
-/// Declares a kind of which another controller creates objects that are read here.
+/// Declares a kind with objects that another controller creates and that are read here.
 pub(crate) struct MadeKind {
     maker: &'static str,
     resource: ResourceType,
@@ -25,12 +26,12 @@ pub(crate) struct MadeKind {
 }
 
 impl MadeKind {
-    /// The values of the objects are read.
+    /// Declares that the values of the objects are read.
     pub(crate) fn read<K: Kind>(maker: &'static str) -> Self {
         Self::of::<K, Readable>(maker, Form::Values)
     }
 
-    /// The objects are read as a whole.
+    /// Declares that the objects are read as a whole.
     pub(crate) fn looked_at<K: Kind>(maker: &'static str) -> Self {
         Self::of::<K, Whole>(maker, Form::Whole)
     }
@@ -39,7 +40,7 @@ impl MadeKind {
         Self { maker, resource: ResourceType::of::<K>(), form, open: open::<S> }
     }
 
-    /// The name of the controller that creates the objects.
+    /// Returns the name of the controller that creates the objects.
     pub(crate) fn maker(&self) -> &'static str {
         self.maker
     }
@@ -77,12 +78,12 @@ impl Made {
         &self.resource
     }
 
-    /// Calls `changed` with the key of each object that has changed, appeared or gone.
+    /// Calls `changed` with the key of each object that was added, changed or deleted.
     pub(super) fn subscribe(&self, changed: Box<dyn Fn(&ObjectKey) + Send + Sync>) -> Subscription {
         self.stock.subscribe(changed)
     }
 
-    /// The state of the watch. Before its first list has ended, nobody knows which objects are among these.
+    /// Returns the state of the watch. Before its first list has ended, the objects are unknown.
     pub(super) fn state(&self) -> watch::Receiver<SyncState> {
         self.stock.state()
     }
@@ -92,7 +93,7 @@ impl Made {
         self.resource == wanted.resource && self.form.serves(wanted.form)
     }
 
-    /// The object, if it is among these and answers the request.
+    /// Returns the object, if it is among these and answers the request.
     pub(super) fn source(&self, wanted: &SourceKey) -> Option<Box<dyn Source>> {
         let there = self.fits(wanted) && self.stock.get(&wanted.key).is_some();
         there.then(|| -> Box<dyn Source> {
@@ -118,7 +119,7 @@ impl<S: Shape + AsContent> Stock for Reader<S> {
 
     fn subscribe(&self, changed: Box<dyn Fn(&ObjectKey) + Send + Sync>) -> Subscription {
         Reader::subscribe(self, move |change| {
-            // Whoever asks waits for the first list anyway.
+            // The plans that asked wait for the first list anyway.
             if change.origin != Origin::InitialList
                 && let Some(object) = change.object()
             {
@@ -128,7 +129,7 @@ impl<S: Shape + AsContent> Stock for Reader<S> {
     }
 }
 
-/// One object of those that a controller creates.
+/// One object that another controller creates.
 struct Taken {
     stock: Arc<dyn Stock>,
     key: ObjectKey,

@@ -1,7 +1,8 @@
-//! One pass of one owner: what its plan asks for, over several rounds.
+//! One pass of one owner: the objects that its plan asks for, over several rounds.
 //!
-//! A plan is drawn in rounds. What it asks for and is not known yet is watched from then on, and when it was read the plan
-//! is drawn again. Everything that a pass asks for is watched until the next pass ends.
+//! A plan is drawn in rounds. An object that it asks for and that is not known yet is watched from then on,
+//! and the plan is drawn again once it has been read. Every object that a pass asks for is watched until the
+//! next pass ends.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,8 +26,8 @@ use crate::live::Known;
 pub(crate) struct Pass<'r> {
     registry: &'r Registry,
     owner: &'r ObjectKey,
-    /// The last pass ran out of rounds. Then only what the last complete pass asked for is known in the first round, so that
-    /// a plan without end asks for the same few objects in every pass.
+    /// True if the last pass ran out of rounds. Then only the objects that the last complete pass asked for
+    /// are known in the first round, so that an endless plan asks for the same few objects in every pass.
     endless: bool,
     state: Mutex<State>,
 }
@@ -35,20 +36,20 @@ pub(crate) struct Pass<'r> {
 struct State {
     objects: Vec<Asked<Arc<Followed>>>,
     lists: Vec<Asked<(usize, String)>>,
-    /// Watches of what other controllers create that were waited for, by their index.
+    /// The watches of other controllers' objects that were waited for, by their index.
     awaited: BTreeSet<usize>,
     round: usize,
     /// Requests that this round made first and that have no answer yet.
     new: Vec<New>,
-    /// The time of this pass is over.
+    /// True if the time of this pass is over.
     late: bool,
 }
 
 struct Asked<T> {
     what: T,
-    /// The round in which it was first asked for.
+    /// The round in which the object was first asked for.
     first: usize,
-    /// In the last round in which it was asked for, it was not known.
+    /// True if the object was unknown in the last round in which it was asked for.
     unknown: bool,
 }
 
@@ -63,7 +64,7 @@ impl<'r> Pass<'r> {
         Self { registry, owner, endless: registry.ran_out(owner), state: Mutex::default() }
     }
 
-    /// Ends the pass: from now on the owner holds what it asked for.
+    /// Ends the pass: from now on the owner holds the watches of the objects that it asked for.
     pub(crate) fn end(self, end: PassEnd) {
         let (registry, owner) = (self.registry, self.owner);
         let (asked, unknown) = self.into_parts();
@@ -75,13 +76,14 @@ impl<'r> Pass<'r> {
         self.state.lock().new.iter().map(|new| new.title.clone()).collect()
     }
 
-    /// Waits until all of that was read, or cannot be read, but not beyond the deadline; then the next round begins.
+    /// Waits until all new objects have been read, or cannot be read, but not beyond the deadline; then the
+    /// next round begins.
     ///
-    /// Cancel safe: nothing is lost but the wait.
+    /// Cancel safe: only the wait is lost.
     pub(crate) async fn settle(&self, deadline: Instant) {
         let new = std::mem::take(&mut self.state.lock().new);
         let read = new.into_iter().map(|mut new| async move {
-            // Fails only when nobody watches any more.
+            // Fails only after the watch has ended.
             let _ = new.state.wait_for(|state| !matches!(state, SyncState::Starting)).await;
         });
         let in_time = timeout_at(deadline, join_all(read)).await.is_ok();
@@ -90,8 +92,9 @@ impl<'r> Pass<'r> {
         state.round += 1;
     }
 
-    /// Watches an object that is in the way of a planned one, or that should exist, so that the owner learns when that
-    /// changes. Returns whether it exists now: between a look and the watch it may have gone or come, and nobody would tell.
+    /// Watches an object that has the name of a planned one, or that should exist, so that its change wakes
+    /// the owner. Returns whether it exists now: it may have been deleted or created between the last read
+    /// and the start of the watch, and no event would report that.
     pub(crate) async fn watch_foreign(
         &self,
         resource: &ResourceType,
@@ -107,7 +110,7 @@ impl<'r> Pass<'r> {
         followed.source.get().is_some()
     }
 
-    /// Everything that was asked for, and what of it was last answered as unknown.
+    /// Returns everything that was asked for, and the part of it that was last answered as unknown.
     fn into_parts(self) -> (Holds, Holds) {
         let State { objects, lists, .. } = self.state.into_inner();
         let unknown = Holds {
@@ -121,14 +124,15 @@ impl<'r> Pass<'r> {
         (asked, unknown)
     }
 
-    /// Returns whether an object that is asked for in this round first counts as not asked for before, though it is watched.
+    /// Returns whether an object that is first asked for in this round is answered as unknown, although it is
+    /// watched.
     fn is_withheld(&self, state: &State, first: usize, followed: &Arc<Followed>) -> bool {
         self.endless && first == state.round && !self.registry.was_complete_with(self.owner, followed)
     }
 }
 
 impl State {
-    /// Notes that an object was asked for; returns the round in which it was first.
+    /// Records that an object was asked for; returns the round in which it was first asked for.
     fn note(&mut self, followed: &Arc<Followed>, round: usize, unknown: bool) -> usize {
         if let Some(asked) = self.objects.iter_mut().find(|asked| Arc::ptr_eq(&asked.what, followed)) {
             asked.unknown = unknown;
@@ -143,7 +147,7 @@ impl Answers for Pass<'_> {
     fn answer(&self, ask: &Ask) -> Answer {
         let mut state = self.state.lock();
         if !state.late {
-            // Before it is known what the other controller has created, everything would be watched by name.
+            // Until the other controller's objects have been listed, every object would be watched by name.
             let mut unlisted = self.registry.unlisted(ask).peekable();
             if unlisted.peek().is_some() {
                 for (index, receiver) in unlisted {
@@ -156,7 +160,7 @@ impl Answers for Pass<'_> {
         }
         let followed = self.registry.follow(self.owner, ask);
         let watched = followed.source.state();
-        // The state before the content: an object that comes in between is found.
+        // The state is read before the content, so that an object that arrives in between is found.
         let now = watched.borrow().clone();
         let answer = Answer::of(followed.source.get(), &now, ask.source.form);
         let starting = matches!(now, SyncState::Starting);

@@ -1,8 +1,8 @@
 //! All objects that are watched because a plan asked for them, and the owners that asked.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use tokio::sync::mpsc::error::TrySendError;
@@ -16,29 +16,32 @@ use super::form::{Form, SourceKey};
 use super::labelled::{Labelled, ListAsk};
 use super::made::Made;
 use super::source::Source;
+use super::sources::SourceMap;
 
 /// The end of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PassEnd {
     /// Everything that the plan asked for is known.
     Complete,
-    /// Something is not known yet, or missing though it is required.
+    /// An object is not known yet, or is required and missing.
     Incomplete,
-    /// The plan asked for something new in every round.
+    /// The plan asked for new objects in every round.
     OutOfRounds,
 }
 
-/// An object that is watched, and for whom.
+/// A watched object, with the owners that asked for it.
 pub(super) struct Followed {
-    // Before the source: its handler must be gone before the watch is. An object that another controller creates needs none.
+    // Declared before the source: its handler must be dropped before the watch. An object that another
+    // controller creates needs none.
     subscription: Option<Subscription>,
     pub(super) source: Box<dyn Source>,
     interested: Arc<Interested>,
-    /// A task waits for the end of its first list.
+    key: Arc<SourceKey>,
+    /// True if a task waits for the end of its first list.
     awaited: AtomicBool,
 }
 
-/// Owners, in order. Mostly it is one: a tree would take ten times the room.
+/// Owners in order. Usually there is one: a tree would take ten times the memory.
 #[derive(Default)]
 struct Interested(Mutex<Vec<ObjectKey>>);
 
@@ -77,24 +80,24 @@ pub(crate) struct Registry {
 
 /// A list by label, with its subscription.
 struct List {
-    // Before the list: its handler must be gone before the watch is.
+    // Declared before the list: its handler must be dropped before the watch.
     _subscription: Subscription,
     labelled: Arc<Labelled>,
     awaited: Arc<AtomicBool>,
 }
 
 #[derive(Default)]
-struct Sources(Mutex<HashMap<SourceKey, Weak<Followed>>>);
+struct Sources(Mutex<SourceMap<Followed>>);
 
 impl Sources {
-    /// The owners that asked for an object which another controller creates: also those that watch it by name, so that
-    /// they change over when it appears here.
+    /// Returns the owners that asked for an object which another controller creates: including those that
+    /// watch it by name, so that they switch over when it appears here.
     fn interested_in(&self, resource: &ResourceType, key: &ObjectKey) -> BTreeSet<ObjectKey> {
         let of = |form| SourceKey { resource: resource.clone(), key: key.clone(), form };
         // Dropped only after the lock is released: the last holder of one of them ends a watch.
         let followed: Vec<Arc<Followed>> = {
             let sources = self.0.lock();
-            Form::ALL.iter().filter_map(|form| sources.get(&of(*form))?.upgrade()).collect()
+            Form::ALL.iter().filter_map(|form| sources.get(&of(*form))).collect()
         };
         followed.iter().flat_map(|followed| followed.interested.all()).collect()
     }
@@ -103,11 +106,11 @@ impl Sources {
 /// The watches that an owner holds from one pass to the next.
 #[derive(Default)]
 struct Held {
-    /// Requests of the last complete pass: let go only by the next complete one.
+    /// The requests of the last complete pass: released only by the next complete one.
     complete: Holds,
     /// Requests of the last pass since then.
     since: Holds,
-    /// The last pass ran out of rounds.
+    /// True if the last pass ran out of rounds.
     endless: bool,
 }
 
@@ -159,8 +162,9 @@ impl Registry {
         self.held.lock().get(owner).is_some_and(|held| held.endless)
     }
 
-    /// From now on the owner holds what its pass asked for, and, if the pass was not complete, what the last complete one asked
-    /// for. The end of a first list wakes the owner, if it was answered that the object is not known.
+    /// Lets the owner hold the watches that its pass asked for, and, if the pass was not complete, those that
+    /// the last complete one asked for. The end of a first list wakes the owner if the object was answered as
+    /// unknown.
     pub(super) fn hold(&self, owner: &ObjectKey, mut asked: Holds, unknown: &Holds, end: PassEnd) {
         asked.objects.shrink_to_fit();
         let dropped = {
@@ -183,16 +187,19 @@ impl Registry {
             }
             dropped
         };
+        let objects = dropped.iter().flat_map(|holds| &holds.objects);
+        let released: Vec<_> = objects.map(|followed| Arc::clone(&followed.key)).collect();
         drop(dropped);
-        self.sources.0.lock().retain(|_, source| source.strong_count() > 0);
-        // A plan that asks for something else each time would go on for ever: only a change of an object continues it.
+        self.sources.0.lock().release(&released);
+        // A plan that asks for other objects each time would never end: only a change of an object continues
+        // it.
         if end == PassEnd::Incomplete {
             unknown.objects.iter().for_each(|followed| self.wake_when_read(followed));
             unknown.lists.iter().for_each(|(index, _)| self.wake_when_listed(*index));
         }
     }
 
-    /// The owner is gone, or not ours: it holds nothing any more.
+    /// Releases everything that an owner holds: it is gone, or another instance is responsible for it.
     pub(crate) fn forget(&self, owner: &ObjectKey) {
         self.hold(owner, Holds::default(), &Holds::default(), PassEnd::Complete);
     }
@@ -218,14 +225,15 @@ impl Registry {
         self.held.lock().get(owner).is_some_and(|held| held.complete.has(followed))
     }
 
-    /// The watches of what other controllers create that would answer a request, and have not been listed yet.
+    /// Returns the watches of other controllers' objects that would answer a request, and have not been
+    /// listed yet.
     pub(super) fn unlisted(&self, ask: &Ask) -> impl Iterator<Item = (usize, watch::Receiver<SyncState>)> {
         let fitting = self.made.iter().enumerate().filter(|(_, (made, _))| made.fits(&ask.source));
         let states = fitting.map(|(index, (made, _))| (index, made.state()));
         states.filter(|(_, state)| matches!(*state.borrow(), SyncState::Starting))
     }
 
-    /// The list that answers a request, by its index.
+    /// Returns the list that answers a request, with its index.
     pub(super) fn list(&self, ask: &ListAsk) -> Option<(usize, &Labelled)> {
         let lists = self.lists.iter().map(|list| &*list.labelled).enumerate();
         lists.into_iter().find(|(_, labelled)| labelled.answers(ask))
@@ -236,16 +244,17 @@ impl Registry {
         if followed.is_by_name() || followed.source.get().is_some() {
             return followed;
         }
-        // It left the other controller's objects before anybody knew of our interest: nobody would tell us.
+        // The object left the other controller's objects before the owner was registered: no event would
+        // report it.
         self.follow_now(owner, ask)
     }
 
     fn follow_now(&self, owner: &ObjectKey, ask: &Ask) -> Arc<Followed> {
-        // An object that leaves the other controller's objects wakes whoever asked for it: the next pass finds it by its name,
-        // or not at all.
+        // An object that leaves the other controller's objects wakes the owners that asked for it: the next
+        // pass finds it by its name, or not at all.
         let made = self.made.iter().find_map(|(made, _)| made.source(&ask.source));
         let mut sources = self.sources.0.lock();
-        let known = sources.get(&ask.source).and_then(Weak::upgrade);
+        let known = sources.get(&ask.source);
         let known = known.filter(|followed| followed.is_by_name() == made.is_none());
         let followed = known.unwrap_or_else(|| {
             let selection = by_name(&ask.source.key);
@@ -255,21 +264,24 @@ impl Registry {
             let subscription = source.subscribe(Box::new(move || {
                 concerned.all().into_iter().for_each(|owner| wake.send(owner));
             }));
-            let followed = Arc::new(Followed { subscription, source, interested, awaited: false.into() });
-            sources.insert(ask.source.clone(), Arc::downgrade(&followed));
+            let key = Arc::new(ask.source.clone());
+            let awaited = false.into();
+            let followed =
+                Arc::new(Followed { subscription, source, interested, key: Arc::clone(&key), awaited });
+            sources.insert(key, &followed);
             followed
         });
         followed.interested.add(owner);
         followed
     }
 
-    /// Wakes the owners of an object when its watch has been listed, with the object or without it.
+    /// Wakes the owners of an object when its watch has been listed, with or without the object.
     fn wake_when_read(&self, followed: &Arc<Followed>) {
         if followed.awaited.swap(true, Ordering::AcqRel) {
             return;
         }
         let (state, weak, wake) = (followed.source.state(), Arc::downgrade(followed), self.wake.clone());
-        // Whoever was told "unknown" had shown its interest before, so that it is among those woken.
+        // An owner that was answered "unknown" was registered before, so that it is among those woken.
         tokio::spawn(listed(state, move |is_synced| {
             let Some(followed) = weak.upgrade() else { return };
             followed.interested.all().into_iter().for_each(|owner| wake.send(owner));
@@ -296,7 +308,8 @@ impl Registry {
     }
 }
 
-/// Calls `tell` when a watch is known to be blocked, and at last when it has been listed. Ends with the watch.
+/// Calls `tell` when a watch is known to be blocked, and finally when it has been listed. Ends with the
+/// watch.
 async fn listed(mut state: watch::Receiver<SyncState>, tell: impl Fn(bool)) {
     let mut starting = true;
     loop {
@@ -320,7 +333,7 @@ fn by_name(key: &ObjectKey) -> Selection {
         Some(namespace) => Selection::all().in_namespace(namespace),
         None => Selection::all(),
     };
-    // A name contains nothing that a selector could misread.
+    // A name contains no character with a meaning in a selector.
     selection.clone().fields(&format!("metadata.name={}", key.name())).unwrap_or(selection)
 }
 

@@ -13,11 +13,11 @@ use crate::live::content::AsContent;
 pub(super) trait Source: Send + Sync {
     fn get(&self) -> Option<Arc<dyn AsContent>>;
     fn state(&self) -> watch::Receiver<SyncState>;
-    /// Calls `wake` at each change of the object; `None` if somebody else does.
+    /// Calls `wake` at each change of the object; `None` if another watch does.
     fn subscribe(&self, wake: Box<dyn Fn() + Send + Sync>) -> Option<Subscription>;
 }
 
-/// A watch of its own, selected by name.
+/// A separate watch for one object, selected by name.
 pub(super) struct ByName<S> {
     pub(super) reader: Reader<S>,
     pub(super) key: ObjectKey,
@@ -34,8 +34,8 @@ impl<S: Shape + AsContent> Source for ByName<S> {
     }
 
     fn subscribe(&self, wake: Box<dyn Fn() + Send + Sync>) -> Option<Subscription> {
-        // The end of a first list wakes by the state of the watch; an object in it is no news. But where an observed kind is
-        // installed later, the first list is where its objects appear.
+        // The state of the watch wakes owners at the end of the first list, so objects in that list need no
+        // event. But if an observed kind is installed later, its objects first appear in that list.
         let listed = self.form == Form::Observed;
         Some(self.reader.subscribe(move |change| {
             if listed || change.origin != Origin::InitialList {

@@ -1,4 +1,4 @@
-//! An object that is applied and owned: compared, applied where it differs, checked.
+//! An object that is applied and owned: compared, applied if it differs, checked for readiness.
 
 use std::time::Duration;
 
@@ -19,17 +19,17 @@ use crate::plan::node::{
 };
 use crate::plan::{Plan, Planned};
 
-/// The interval at which to look whether a missing kind has been installed: nobody tells.
+/// The interval at which to check whether a missing kind has been installed: no watch reports it.
 const MISSING_KIND: Duration = Duration::from_secs(10);
 
 impl Plan {
-    /// An object that is applied and owned: repaired when it drifts, pruned when it leaves the plan.
+    /// Adds an object that is applied and owned: repaired when it drifts, pruned when it leaves the plan.
     pub fn add<K: Kind + Serialize>(&mut self, object: K) -> Planned {
         let desired = Desired::of(&object, self.namespace());
         self.applied(desired)
     }
 
-    /// The same for an object that is JSON, of a kind known only at run time.
+    /// Adds an object in JSON, of a kind that is known only at run time.
     pub fn add_json(&mut self, resource: ResourceType, object: Value) -> Planned {
         let desired = Desired::from_value(resource, object, self.namespace());
         self.applied(desired)
@@ -94,7 +94,7 @@ pub(super) async fn visit(planned: &Desired, place: &Place, run: &dyn Visit) -> 
     check(&desired, place, run)
 }
 
-/// Creates an object; if something of its name exists that our watch does not show, adopts that.
+/// Creates an object; if an object of its name exists that our watch does not show, adopts that one.
 pub(super) async fn create(write: Write<'_>, run: &dyn Visit) -> Result<(), NodeError> {
     if run.was_there(write.place) {
         run.ensure_owner().await?;
@@ -106,7 +106,7 @@ pub(super) async fn create(write: Write<'_>, run: &dyn Visit) -> Result<(), Node
 }
 
 fn check(desired: &Desired, place: &Place, run: &dyn Visit) -> Visited {
-    // The answer to our write is in the cache, unless it fell out of the selection.
+    // The response to our write is in the cache, unless the object no longer matches the selection.
     let Some(live) = run.live(&desired.resource, &desired.key)? else { return Ok(not_read_back()) };
     let live = live.live();
     let readiness = match &place.options.check {
@@ -124,7 +124,7 @@ fn check(desired: &Desired, place: &Place, run: &dyn Visit) -> Visited {
     }
 }
 
-/// Why an object must be applied: `None` if nothing of it has changed since it was.
+/// Returns the reason why an object must be applied; `None` if nothing has changed since the last apply.
 fn drift(desired: &Desired, digest: &str, live: &Live) -> Option<String> {
     let meta = &live.metadata;
     match meta.annotations.get(mark::DIGEST) {
@@ -134,7 +134,7 @@ fn drift(desired: &Desired, digest: &str, live: &Live) -> Option<String> {
     }
     let api_version = desired.resource.api_version();
     let Some(entry) = meta.managed.iter().find(|entry| *entry.api_version == *api_version) else {
-        return Some("it was written in another way".into());
+        return Some("our entry for this API version is missing in its managedFields".into());
     };
     ownership::lost(&desired.body, &entry.fields()).map(|path| format!("somebody changed {path}"))
 }

@@ -1,5 +1,7 @@
 //! An object that is generated once: credentials and keys.
 
+use std::sync::Arc;
+
 use futures::future::{BoxFuture, FutureExt as _};
 use serde::Serialize;
 use windlass_graph::Progress;
@@ -17,14 +19,14 @@ use crate::plan::node::{
 };
 use crate::plan::{Desired, Plan, Planned, Random};
 
-type Generate = Box<dyn Fn(&mut Random) -> Result<Desired, PlanError> + Send + Sync>;
+type Generate = Arc<dyn Fn(&mut Random) -> Result<Desired, PlanError> + Send + Sync>;
 
 impl Plan {
-    /// An object that is generated once, of this name: credentials and keys. `generate` runs only when it is created; from
-    /// then on nothing of its content is ever changed.
+    /// Adds an object of this name that is generated once: credentials and keys. `generate` runs only when
+    /// the object is created; its content is never changed afterwards.
     ///
-    /// If the object is deleted, the node fails instead of generating it again: data that was protected with the old one
-    /// would become unreadable. The message of that failure says how to allow it.
+    /// If the object is deleted, the node fails instead of generating it again: data that was protected with
+    /// the old one would become unreadable. The error message says how to allow it.
     pub fn create_once<K: Kind + Serialize>(
         &mut self,
         name: impl AsRef<str>,
@@ -33,7 +35,7 @@ impl Plan {
         let resource = ResourceType::of::<K>();
         let key = self.key(&resource, name.as_ref());
         let (namespace, wanted) = (self.namespace().map(str::to_owned), key.clone());
-        let generate: Generate = Box::new(move |random: &mut Random| {
+        let generate: Generate = Arc::new(move |random: &mut Random| {
             let desired = Desired::of(&generate(random)?, namespace.as_deref())?;
             if desired.key == wanted {
                 return Ok(desired);
@@ -108,25 +110,39 @@ impl CreateOnce {
         if owner.has_generated(kind, name) && !owner.may_regenerate(kind, name) {
             return self.find_lost(place, run).await;
         }
-        let mut desired = (self.generate)(&mut Random::new())?;
+        let mut desired = self.generated().await?;
         run.mutate(place, &mut desired)?;
         run.mark(place, &mut desired)?;
         let write = Write { place, desired: &desired, digest: "generated", how: How::Marks };
         match run.create(write).await? {
             Creation::Created => Ok(()),
-            // What exists stays as it is: only its marks become ours.
+            // The existing object stays as it is: only our marks are added.
             Creation::Exists => self.adopt(place, run).await,
         }
     }
 
-    /// The object was generated before and our watch does not show it: it has lost its label, or it is lost.
+    /// Generates the object on a thread of its own: an RSA key or a bcrypt hash takes up to seconds, and the
+    /// process has two threads for everything else, the Lease included.
+    async fn generated(&self) -> Result<Desired, NodeError> {
+        let generate = Arc::clone(&self.generate);
+        match tokio::task::spawn_blocking(move || generate(&mut Random::new())).await {
+            Ok(generated) => Ok(generated?),
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(NodeError::transient(Reason::Unavailable, "the process is stopping")),
+            },
+        }
+    }
+
+    /// Looks for an object that was generated before and that our watch does not show: it has lost its label,
+    /// or it was deleted.
     async fn find_lost(&self, place: &Place, run: &dyn Visit) -> Result<(), NodeError> {
         if run.read(&self.resource, &self.key).await?.is_some() {
             return self.adopt(place, run).await;
         }
-        // Restored from a backup, it may come without the label that our watch selects by.
+        // An object that was restored from a backup may lack the label that our watch selects by.
         if run.watch_foreign(&self.resource, &self.key).await {
-            return Err(NodeError::conflict("it came back while we looked"));
+            return Err(NodeError::conflict("it was restored during the reconcile"));
         }
         run.ensure_owner().await?;
         let message = format!(
@@ -139,24 +155,52 @@ impl CreateOnce {
         Err(NodeError::terminal(Reason::GeneratedLost, message))
     }
 
-    /// Puts our marks on the object that exists, and nothing else.
+    /// Adds our marks to the existing object, and nothing else.
     async fn adopt(&self, place: &Place, run: &dyn Visit) -> Result<(), NodeError> {
         let marks = run.marks(place, &self.resource, &self.key)?;
         run.adopt(Write { place, desired: &marks, digest: "shell", how: How::Marks }).await
     }
 }
 
-/// The content of a generated object that flows into what comes after it: its uid. Its values are nobody's business, and with
-/// other values it would be another object.
+/// Returns the content of a generated object that flows into the nodes after it: its uid. The values are not
+/// needed: an object with other values would be another object.
 pub(crate) fn content(meta: &Meta) -> Vec<u8> {
     meta.uid.as_bytes().to_vec()
 }
 
-/// Returns whether a generated object says whose it is.
+/// Returns whether a generated object carries the marks of its owner.
 fn is_marked(place: &Place, meta: &Meta, run: &dyn Visit) -> bool {
     let owner = run.owner();
     let refers = !place.retained() && owner.can_be_referred_to_from(meta.namespace());
     owner.has(meta)
         && meta.labels.get(label::OWNER).is_some_and(|uid| **uid == *owner.uid.to_string())
         && refers == meta.controller().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::Secret;
+    use std::thread;
+
+    fn node(generate: impl Fn() -> Result<Desired, PlanError> + Send + Sync + 'static) -> CreateOnce {
+        let (resource, key) = (ResourceType::of::<Secret>(), ObjectKey::namespaced("shop", "key"));
+        CreateOnce { resource, key, generate: Arc::new(move |_: &mut Random| generate()) }
+    }
+
+    #[tokio::test]
+    async fn seam_low_a_key_is_not_generated_on_a_thread_of_the_runtime() {
+        let here = thread::current().id();
+        let elsewhere = node(move || {
+            let message = if thread::current().id() == here { "here" } else { "elsewhere" };
+            Err(PlanError::new(message))
+        });
+        assert_eq!(elsewhere.generated().await.unwrap_err().to_string(), "elsewhere");
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "no primes")]
+    async fn a_panic_of_a_generator_is_one_of_its_node() {
+        let _ = node(|| panic!("no primes")).generated().await;
+    }
 }

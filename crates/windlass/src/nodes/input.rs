@@ -1,4 +1,4 @@
-//! Something that was asked for: the ways to ask, and the node that each puts into the plan.
+//! Objects that a plan asks for: the methods that ask, and the node that each adds to the plan.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,53 +19,56 @@ use crate::needs::{Answer, Form};
 use crate::plan::node::{Node, Place, Sketched, Visit, Visited, Wait};
 use crate::plan::{Needs, Planned};
 
-/// The ways to ask.
+/// Methods that ask for objects.
 impl Needs<'_> {
-    /// An object in the owner's namespace that must exist, owned by someone else. Its content flows, as a digest, into the
-    /// nodes that come after it.
+    /// Asks for an object in the owner's namespace that must exist and that somebody else owns. The digest of
+    /// its content flows into the nodes that come after it.
     pub fn require<K: Kind>(&self, name: impl AsRef<str>) -> Planned {
         self.required::<K>(None, name.as_ref(), Require::There, Form::Digest).0
     }
 
-    /// The same, in another namespace. What an owner may name there is for the author to decide: whoever may write the owner
-    /// gets to use that object.
+    /// Asks for an object in another namespace. The author decides which objects an owner may name there:
+    /// everybody who may write the owner gets to use that object.
     pub fn require_in<K: Kind>(&self, namespace: &str, name: impl AsRef<str>) -> Planned {
         self.required::<K>(Some(namespace), name.as_ref(), Require::There, Form::Digest).0
     }
 
-    /// The same in the owner's namespace, and the object's conditions must say that it is ready: for kinds of other
-    /// controllers.
+    /// Asks for an object in the owner's namespace with conditions that must report it as ready: for kinds of
+    /// other controllers.
     pub fn require_ready<K: Kind>(&self, name: impl AsRef<str>) -> Planned {
         self.required::<K>(None, name.as_ref(), Require::Ready, Form::Digest).0
     }
 
-    /// A ConfigMap or Secret that must exist and whose values are read: they are then kept in this process.
+    /// Asks for a ConfigMap or Secret that must exist, and reads its values: they are then kept in this
+    /// process.
     pub fn read<K: Kind>(&self, name: impl AsRef<str>) -> Values {
         self.values::<K>(name.as_ref(), Require::There)
     }
 
-    /// A ConfigMap or Secret that need not exist: its values are read if it does.
+    /// Asks for a ConfigMap or Secret that need not exist, and reads its values if it does.
     pub fn read_if_there<K: Kind>(&self, name: impl AsRef<str>) -> Values {
         self.values::<K>(name.as_ref(), Require::Optional)
     }
 
-    /// An object that must exist and is read as a whole: it is then kept in this process.
+    /// Asks for an object that must exist, and reads it as a whole: it is then kept in this process.
     ///
-    /// All of its content flows into what comes [after](Planned::after) it. What depends on a part of it only is better drawn
-    /// from that part, and left [pending](crate::Plan::pending) without it.
+    /// All of its content flows into the nodes that come [after](Planned::after) it. If a node depends on a
+    /// part of it only, draw the node from that part, and leave the node [pending](crate::Plan::pending)
+    /// while the part is missing.
     pub fn object<K: Kind + DeserializeOwned>(&self, name: impl AsRef<str>) -> Object<K> {
         let (node, content) = self.required::<K>(None, name.as_ref(), Require::There, Form::Whole);
         Object::new(node, content)
     }
 
-    /// Returns whether an object exists. Nothing waits for it; while the answer is unknown, the plan is incomplete.
+    /// Returns whether an object exists. Nothing waits for it; while the answer is unknown, the plan is
+    /// incomplete.
     pub fn exists<K: Kind>(&self, name: impl AsRef<str>) -> Known<bool> {
         let resource = ResourceType::of::<K>();
         let key = self.key(&resource, None, name.as_ref());
         let id = format!("{}, if it exists", id(&resource, &key, self.namespace()));
         let answer = self.ask(resource, key, Form::Presence);
-        let given = Given::of(&answer, Require::Optional).without_content();
-        self.node(id, Input(given));
+        let state = InputState::of(&answer, Require::Optional).without_content();
+        self.node(id, Input(state));
         match answer {
             Answer::There(_) | Answer::Assumed => Known::Known(true),
             Answer::Absent => Known::Known(false),
@@ -73,19 +76,19 @@ impl Needs<'_> {
         }
     }
 
-    /// An object as it is now: also one that the plan makes itself, and one that others make of what the plan makes. Nothing
-    /// waits for it, neither for the object nor for its kind; the plan is drawn again whenever it changes, its status
-    /// included.
+    /// Returns the present state of an object: also of one that the plan creates itself, or that others
+    /// create from the objects of the plan. Nothing waits for the object or for its kind; the plan is drawn
+    /// again whenever the object or its status changes.
     ///
-    /// An object that is not known yet is not absent: decide nothing as if it were. [`observed`](Self::observed) ends the
-    /// draw instead.
+    /// An object that is not known yet is not absent: do not decide as if it were.
+    /// [`observed`](Self::observed) ends the draw instead.
     pub fn observe<K: Kind + DeserializeOwned>(&self, name: impl AsRef<str>) -> Known<Option<Object<K>>> {
         let resource = ResourceType::of::<K>();
         let key = self.key(&resource, None, name.as_ref());
-        // The plan may have the object itself under its own name.
+        // The plan may contain the object itself under its own name.
         let id = format!("{}, as it is", id(&resource, &key, self.namespace()));
         let answer = self.ask(resource, key, Form::Observed);
-        let node = self.node(id, Input(Given::of(&answer, Require::Optional)));
+        let node = self.node(id, Input(InputState::of(&answer, Require::Optional)));
         match answer {
             Answer::There(content) => Known::Known(Some(Object::new(node, Some(content)))),
             Answer::Absent | Answer::Assumed => Known::Known(None),
@@ -96,8 +99,9 @@ impl Needs<'_> {
         }
     }
 
-    /// An object as it is now, as [`observe`](Self::observe) gives it. As long as nobody knows whether it exists, this is an
-    /// error that ends the draw: there is no plan then, and nothing is written.
+    /// Returns the present state of an object, as [`observe`](Self::observe) does. As long as it is unknown
+    /// whether the object exists, this is an error that ends the draw: there is no plan then, and nothing is
+    /// written.
     ///
     /// A plan that observes several objects asks for all of them before the first `?`, with
     /// [`observe`](Self::observe) and [`Known::or_wait`].
@@ -111,8 +115,33 @@ impl Needs<'_> {
         self.observe::<K>(name).or_wait()
     }
 
-    /// All objects of a kind that carry a label with this value, in the shape that was [declared](crate::Kinds::lists). A list
-    /// is unknown until it was read, never empty. Changes wake the owner.
+    /// Returns the present state of an object, as [`observe`](Self::observe) does, without a node: the object
+    /// flows into nothing, and asking for it only sometimes does not change the number of nodes.
+    ///
+    /// While the answer is unknown, end the draw with [`Known::or_wait`]: the plan does not say that it is
+    /// incomplete.
+    pub fn look<K: Kind + DeserializeOwned>(&self, name: impl AsRef<str>) -> Known<Option<K>> {
+        let resource = ResourceType::of::<K>();
+        let key = self.key(&resource, None, name.as_ref());
+        match self.ask(resource, key, Form::Observed) {
+            Answer::There(content) => {
+                let decoded = content.object().map(|object| serde_json::from_slice(object.as_bytes()));
+                match decoded.and_then(Result::ok) {
+                    Some(object) => Known::Known(Some(object)),
+                    None => Known::Unknown(format!("{} {} cannot be read", K::kind(&()), name.as_ref())),
+                }
+            }
+            Answer::Absent | Answer::Assumed => Known::Known(None),
+            Answer::Unknown(why) => {
+                let why = why.strip_prefix("it ").unwrap_or(&why);
+                Known::Unknown(format!("{} {} {why}", K::kind(&()), name.as_ref()))
+            }
+        }
+    }
+
+    /// All objects of a kind that carry a label with this value, in the shape that was
+    /// [declared](crate::Kinds::lists). A list is unknown until it was read, never empty. Changes wake the
+    /// owner.
     pub fn labelled<K: Kind, S: Shape>(
         &self,
         label: &'static str,
@@ -120,11 +149,11 @@ impl Needs<'_> {
     ) -> Known<Vec<Arc<S>>> {
         let ask = ListAsk::new::<S>(ResourceType::of::<K>(), label, value.into());
         let found = self.ask_list(&ask);
-        let given = match &found {
-            Known::Known(_) => Given::NotNeeded,
-            Known::Unknown(why) => Given::Unknown(why.clone()),
+        let state = match &found {
+            Known::Known(_) => InputState::NotNeeded,
+            Known::Unknown(why) => InputState::Unknown(why.clone()),
         };
-        self.node(ask.title(), Input(given));
+        self.node(ask.title(), Input(state));
         let typed = |object: Arc<dyn std::any::Any + Send + Sync>| object.downcast::<S>().ok();
         found.map(|objects| objects.into_iter().filter_map(typed).collect())
     }
@@ -145,7 +174,7 @@ impl Needs<'_> {
         let key = self.key(&resource, namespace, name);
         let id = id(&resource, &key, self.namespace());
         let answer = self.ask(resource, key, form);
-        let node = self.node(id, Input(Given::of(&answer, require)));
+        let node = self.node(id, Input(InputState::of(&answer, require)));
         match answer {
             Answer::There(content) => (node, Some(content)),
             Answer::Absent | Answer::Assumed | Answer::Unknown(_) => (node, None),
@@ -160,28 +189,28 @@ enum Require {
     There,
     /// It must exist and be ready.
     Ready,
-    /// It need not exist, but that must be known.
+    /// It need not exist, but its state must be known.
     Optional,
 }
 
-/// What became of something that was asked for.
+/// The state of an object that the plan asked for.
 #[derive(Clone)]
-enum Given {
+enum InputState {
     /// It exists; its content has this digest.
     There(Vec<u8>),
     /// It does not exist, and need not.
     NotNeeded,
-    /// It does not exist, and must: what to do.
+    /// It does not exist, and must.
     Missing,
-    /// It is not ready: why.
+    /// It is not ready, for this reason.
     NotReady(String),
-    /// It is not known whether it exists: why.
+    /// It is unknown whether it exists, for this reason.
     Unknown(String),
 }
 
 const MISSING: &str = "it does not exist: create it, or change the reference to it";
 
-impl Given {
+impl InputState {
     fn of(answer: &Answer, require: Require) -> Self {
         match answer {
             Answer::There(content) => match by_conditions(content.live()) {
@@ -197,7 +226,7 @@ impl Given {
         }
     }
 
-    /// The same for something of which only the existence matters.
+    /// Returns the same state without a digest, for an object of which only the existence matters.
     fn without_content(self) -> Self {
         match self {
             Self::There(_) => Self::NotNeeded,
@@ -205,7 +234,7 @@ impl Given {
         }
     }
 
-    /// Why dependents wait.
+    /// Returns the reason why dependents wait.
     fn why(&self) -> Option<&str> {
         match self {
             Self::There(_) | Self::NotNeeded => None,
@@ -215,8 +244,8 @@ impl Given {
     }
 }
 
-/// The node of something that was asked for.
-struct Input(Given);
+/// The node of an object that was asked for.
+struct Input(InputState);
 
 impl Node for Input {
     fn describe(&self) -> String {
@@ -229,8 +258,8 @@ impl Node for Input {
 
     fn sketch(&self) -> Sketched<'_> {
         match &self.0 {
-            Given::There(digest) => Sketched::Offers(digest),
-            given => given.why().map_or(Sketched::Nothing, Sketched::Waits),
+            InputState::There(digest) => Sketched::Offers(digest),
+            state => state.why().map_or(Sketched::Nothing, Sketched::Waits),
         }
     }
 
@@ -239,28 +268,28 @@ impl Node for Input {
     }
 
     fn is_incomplete(&self) -> bool {
-        matches!(self.0, Given::Missing | Given::Unknown(_))
+        matches!(self.0, InputState::Missing | InputState::Unknown(_))
     }
 
     fn visit<'a>(&'a self, place: &'a Place, run: &'a dyn Visit) -> BoxFuture<'a, Visited> {
         async move {
             let reason = match &self.0 {
-                Given::There(digest) => {
+                InputState::There(digest) => {
                     run.offer(place, digest.clone());
                     return Ok(Progress::Ready);
                 }
-                Given::NotNeeded => return Ok(Progress::Ready),
-                Given::NotReady(_) => Reason::Waiting,
-                Given::Missing | Given::Unknown(_) => Reason::InputMissing,
+                InputState::NotNeeded => return Ok(Progress::Ready),
+                InputState::NotReady(_) => Reason::Waiting,
+                InputState::Missing | InputState::Unknown(_) => Reason::InputMissing,
             };
-            // A watch tells when that changes.
+            // A watch reports the change.
             Ok(Wait::because(reason, self.0.why().unwrap_or_default()).into())
         }
         .boxed()
     }
 
     fn remove<'a>(&'a self, _: &'a Place, _: &'a dyn Visit) -> BoxFuture<'a, Visited> {
-        // Only nodes that come after it could need it, and they are gone by now.
+        // Only nodes that come after it could need it, and they have been removed by now.
         async { Ok(Progress::Ready) }.boxed()
     }
 }
@@ -274,7 +303,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// The node, for others to come [after](Planned::after) it.
+    /// Returns the node, so that others can come [after](Planned::after) it.
     pub fn node(&self) -> &Planned {
         &self.node
     }
@@ -284,24 +313,25 @@ impl Values {
         self.content.is_some()
     }
 
-    /// The value of a key as bytes; `None` if the object or the key does not exist.
+    /// Returns the value of a key as bytes; `None` if the object or the key does not exist.
     pub fn bytes(&self, key: &str) -> Option<Vec<u8>> {
         self.content.as_ref()?.value(&self.resource, key)
     }
 
-    /// The value of a key as text; `None` if the object or the key does not exist, or the value is not UTF-8.
+    /// Returns the value of a key as text; `None` if the object or the key does not exist, or the value is
+    /// not UTF-8.
     pub fn text(&self, key: &str) -> Option<String> {
         String::from_utf8(self.bytes(key)?).ok()
     }
 
-    /// The keys; none if the object does not exist.
+    /// Returns the keys; none if the object does not exist.
     pub fn keys(&self) -> Vec<String> {
         self.content.as_ref().map(|content| content.keys()).unwrap_or_default()
     }
 }
 
 impl fmt::Debug for Values {
-    // The values may be secret.
+    // Values are left out of debug output: they may be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Values").field("node", &self.node).finish_non_exhaustive()
     }
@@ -319,17 +349,18 @@ impl<K: DeserializeOwned> Object<K> {
         Self { node, content, kind: std::marker::PhantomData }
     }
 
-    /// The node, for others to come [after](Planned::after) it.
+    /// Returns the node, so that others can come [after](Planned::after) it.
     pub fn node(&self) -> &Planned {
         &self.node
     }
 
-    /// The object; `None` if it does not exist, or is not what its type says.
+    /// Returns the object; `None` if it does not exist, or cannot be decoded as this type.
     pub fn get(&self) -> Option<K> {
         serde_json::from_slice(self.content.as_ref()?.object()?.as_bytes()).ok()
     }
 
-    /// Looks at the object as far as its readiness goes, with the checks of [`readiness`](crate::readiness).
+    /// Passes the fields that matter for readiness to a function, such as the checks of
+    /// [`readiness`](crate::readiness).
     pub fn live<T>(&self, look: impl FnOnce(&Live) -> T) -> Option<T> {
         self.content.as_ref().map(|content| look(content.live()))
     }
@@ -342,7 +373,7 @@ impl<K> Clone for Object<K> {
 }
 
 impl<K> fmt::Debug for Object<K> {
-    // The object may be secret.
+    // The object is left out of debug output: it may be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Object").field("node", &self.node).finish_non_exhaustive()
     }

@@ -1,4 +1,4 @@
-//! An object that is left as it is on purpose.
+//! An object that is deliberately left as it is.
 
 use futures::future::{BoxFuture, FutureExt as _};
 use windlass_graph::Progress;
@@ -11,9 +11,9 @@ use crate::plan::node::{Node, Place, Visit, Visited};
 use crate::plan::{Plan, Planned};
 
 impl Plan {
-    /// An object of ours that is left as it is on purpose, like a StatefulSet that left the spec and still has members: it is
-    /// neither written nor pruned. Unlike a [pending](Self::pending) object it is known, so the plan is complete, and nodes
-    /// that come after it do not wait.
+    /// Adds an owned object that is deliberately left as it is, such as a StatefulSet that left the spec and
+    /// still has members: it is neither written nor pruned. Unlike a [pending](Self::pending) object it is
+    /// known, so the plan is complete, and nodes that come after it do not wait.
     pub fn keep<K: Kind>(&mut self, name: impl AsRef<str>) -> Planned {
         let resource = ResourceType::of::<K>();
         let key = self.key(&resource, name.as_ref());

@@ -10,11 +10,11 @@ use crate::plan::node::{Node, Place, Sketched, Visit, Visited, Wait};
 use crate::plan::{Plan, Planned};
 
 impl Plan {
-    /// An object that cannot be drawn yet, because something that it depends on is not known. It keeps its place: nodes that
-    /// come after it wait, and if the object exists, it is left as it is. The plan is incomplete as long as something is
-    /// pending: nothing is pruned.
+    /// Adds an object that cannot be drawn yet, because something that it depends on is not known. It keeps
+    /// its place: nodes that come after it wait, and an existing object is left as it is. The plan is
+    /// incomplete as long as a node is pending: nothing is pruned.
     ///
-    /// If the object is left alone on purpose, [`keep`](Self::keep) it.
+    /// For an object that is deliberately left as it is, use [`keep`](Self::keep).
     pub fn pending<K: Kind>(&mut self, name: impl AsRef<str>, why: impl Into<String>) -> Planned {
         let resource = ResourceType::of::<K>();
         let key = self.key(&resource, name.as_ref());

@@ -1,8 +1,8 @@
-//! An object that is made anew before it is too old: certificates.
+//! An object that is renewed before it expires: certificates.
 //!
-//! An annotation of the object says until when it is good, another what it was made from. So a visit costs no request, and
-//! the content of a Secret is read only when it is to be replaced. What is made is a pure function of its
-//! [context](RenewContext).
+//! One annotation of the object records when it is due, another what it was made from. So a visit costs no
+//! request, and the content of a Secret is read only when it is to be replaced. The new object is a pure
+//! function of its [context](RenewContext).
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use windlass_runtime::meta::Meta;
 use windlass_runtime::resource::ResourceType;
 
 use super::apply::create;
-use crate::error::{NodeError, PlanError};
+use crate::error::{NodeError, PlanError, Reason};
 use crate::live::kind::id;
 use crate::live::{Kind, ownership};
 use crate::names::mark;
@@ -35,16 +35,17 @@ type Make = Box<dyn Fn(&mut RenewContext<'_>) -> Result<(Desired, Timestamp), Pl
 
 const TOUCHED: &str = "somebody changed it";
 
-/// The clocks of two replicas may differ by this much: what one of them made is not made anew by the other for that.
+/// The tolerated difference between the clocks of two replicas: within it, an object that one replica made is
+/// not renewed by the other.
 const SKEW: Duration = Duration::from_mins(10);
 
 impl Plan {
-    /// An object of this name that is made, and made anew before it is too old: certificates. `make` runs when there is none,
-    /// when it is due, when somebody has changed its data, when `recipe` (what it is made by: names, lifetimes) is another,
-    /// and when a renewed object that it comes after was made anew; and only then.
+    /// Adds an object of this name that is renewed before it expires: certificates. `make` runs only if the
+    /// object does not exist, if it is due, if somebody has changed its data, if `recipe` (the parameters of
+    /// the object: names, lifetimes) has changed, or if a renewed object that it comes after was renewed.
     ///
-    /// Unlike an object that is [generated once](Self::create_once), it protects nothing that would be lost with it: if it is
-    /// gone, another is made. Workloads that come after it are rolled when it was made anew.
+    /// Unlike an object that is [generated once](Self::create_once), it protects no data: if it is deleted,
+    /// another is made. Workloads that come after it are rolled when it is renewed.
     pub fn renew<K: Kind + Serialize>(
         &mut self,
         name: impl AsRef<str>,
@@ -118,7 +119,11 @@ impl Renew {
             None => Some("it is missing"),
             Some(live) => stale(&live.live().metadata, &self.resource.api_version(), &from, now),
         };
-        if let Some(why) = stale {
+        if run.is_observing() && live.is_none() {
+            // Keys that nobody will use are not generated.
+            return Err(NodeError::transient(Reason::Paused, "it is not made while the owner is paused"));
+        }
+        if let Some(why) = stale.filter(|_| !run.is_observing()) {
             if why == TOUCHED {
                 run.stop_writers(place, &self.key).await?;
             }
@@ -141,8 +146,8 @@ impl Renew {
     }
 }
 
-/// What a renewed object is to be made from, as its annotation says: the recipe, and the contents of the renewed objects that it
-/// comes after.
+/// Returns the value of the annotation that records what a renewed object is made from: the recipe, and the
+/// contents of the renewed objects that it comes after.
 pub(crate) fn made_from(recipe: &str, renewed: impl Iterator<Item = Option<Content>>) -> String {
     let mut hash = Sha256::new();
     hash.update(recipe.as_bytes());
@@ -153,7 +158,7 @@ pub(crate) fn made_from(recipe: &str, renewed: impl Iterator<Item = Option<Conte
     hex(&hash.finalize()[..16])
 }
 
-/// One visit in which an object is made anew.
+/// One visit in which an object is renewed.
 struct Making<'a> {
     renew: &'a Renew,
     place: &'a Place,
@@ -163,14 +168,22 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// Makes the object, given the one that exists. What it makes is what others in this run are made from.
+    /// Makes the object, given the existing one. Objects that are made from it in this run get the new
+    /// version.
     async fn make(&self, present: Option<&Value>) -> Result<Desired, NodeError> {
         let mut before = Vec::new();
         for index in &self.place.contents {
             before.extend(self.run.body(*index).await?);
         }
+        let dependents = self.run.renewed_after(self.place.index).await?;
         let mut random = Random::new();
-        let mut context = RenewContext { now: self.now, random: &mut random, present, before: &before };
+        let mut context = RenewContext {
+            now: self.now,
+            random: &mut random,
+            present,
+            before: &before,
+            dependents: &dependents,
+        };
         let (mut desired, due) = (self.renew.make)(&mut context)?;
         self.run.mutate(self.place, &mut desired)?;
         self.run.mark(self.place, &mut desired)?;
@@ -191,60 +204,79 @@ impl Remake for Making<'_> {
     }
 }
 
-/// The context in which a [renewed](crate::Plan::renew) object is made: the time, randomness, and what exists.
+/// The context in which a [renewed](crate::Plan::renew) object is made: the time, randomness, and the
+/// existing objects.
 pub struct RenewContext<'a> {
     pub(crate) now: Timestamp,
     pub(crate) random: &'a mut Random,
     pub(crate) present: Option<&'a Value>,
     pub(crate) before: &'a [Value],
+    pub(crate) dependents: &'a [Value],
 }
 
 impl<'a> RenewContext<'a> {
-    /// A context for tests: at this time, with this object in place, and these that it comes after.
+    /// Returns a context for tests: at this time, with this existing object, and with these objects that it
+    /// comes after.
     pub fn at(
         now: Timestamp,
         random: &'a mut Random,
         present: Option<&'a Value>,
         before: &'a [Value],
     ) -> Self {
-        Self { now, random, present, before }
+        Self { now, random, present, before, dependents: &[] }
     }
 
-    /// The time.
+    /// Returns the same context with these renewed objects that are made from this one.
+    #[must_use]
+    pub fn with_dependents(self, dependents: &'a [Value]) -> Self {
+        Self { dependents, ..self }
+    }
+
+    /// Returns the present time.
     pub fn now(&self) -> Timestamp {
         self.now
     }
 
-    /// Random numbers.
+    /// Returns the source of random numbers.
     pub fn random(&mut self) -> &mut Random {
         self.random
     }
 
-    /// The object as it is; `None` if there is none, or none of this type.
+    /// Returns the existing object; `None` if it does not exist or has another type.
     pub fn present<K: DeserializeOwned>(&self) -> Option<K> {
         typed(self.present?).ok()
     }
 
-    /// A renewed object that this one comes after, as it is.
+    /// Returns a renewed object that this one comes after.
     pub fn before<K: Kind + DeserializeOwned>(&self, name: &str) -> Option<K> {
-        let all = self.before.iter().filter(|object| object["kind"] == *K::kind(&()));
-        let typed = all.filter_map(|object| typed::<K>(object).ok());
-        typed.into_iter().find(|object| object.name_any() == name)
+        of_kind(self.before).find(|object: &K| object.name_any() == name)
+    }
+
+    /// Returns the existing renewed objects that come after this one.
+    ///
+    /// An authority sees here which of its certificates have followed its last step. The next step, such as
+    /// removing the trust in the previous authority, waits for all of them.
+    pub fn dependents<K: Kind + DeserializeOwned>(&self) -> Vec<K> {
+        of_kind(self.dependents).collect()
     }
 }
 
+fn of_kind<K: Kind + DeserializeOwned>(objects: &[Value]) -> impl Iterator<Item = K> {
+    objects.iter().filter(|object| object["kind"] == *K::kind(&())).filter_map(|object| typed(object).ok())
+}
+
 impl std::fmt::Debug for RenewContext<'_> {
-    // What is there may be secret.
+    // Objects are left out of debug output: they may be secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RenewContext").field("now", &self.now).finish_non_exhaustive()
     }
 }
 
-/// An object that was made, and until when it is good.
+/// A renewed object, and the time of its next renewal.
 pub struct Renewed<K> {
-    /// The object. Its `data`, if it has any, is watched for changes by others.
+    /// The object. Changes that others make to its `data` are detected.
     pub object: K,
-    /// When the maker is to be asked again. A moment that has passed means at once, for ever: say when.
+    /// The time of the next renewal. A time in the past causes a renewal in every reconcile.
     pub due: Timestamp,
 }
 
@@ -254,7 +286,7 @@ impl<K> std::fmt::Debug for Renewed<K> {
     }
 }
 
-/// Why an object has to be made anew, if it has to be.
+/// Returns the reason why an object has to be renewed, if there is one.
 fn stale(meta: &Meta, api_version: &str, from: &str, now: Timestamp) -> Option<&'static str> {
     if due(meta).is_none_or(|due| due <= now) {
         return Some("it is due");
@@ -267,7 +299,7 @@ fn stale(meta: &Meta, api_version: &str, from: &str, now: Timestamp) -> Option<&
         return Some("what it is made from has changed");
     };
     let Some(entry) = meta.managed.iter().find(|entry| *entry.api_version == *api_version) else {
-        return Some("it was written in another way");
+        return Some("our entry for this API version is missing in its managedFields");
     };
     let data: Map<String, Value> =
         keys.split(',').filter(|key| !key.is_empty()).map(|key| (key.to_owned(), "".into())).collect();
@@ -279,13 +311,13 @@ fn due(meta: &Meta) -> Option<Timestamp> {
     meta.annotations.get(mark::DUE)?.parse().ok()
 }
 
-/// When it was made. A certificate that was made by a clock which has been set back since is not valid yet, and looks good for
-/// longer than it is.
+/// Returns the time at which the object was made. A certificate that was made by a clock which has been set
+/// back since is not valid yet, and seems to be valid for longer than it is.
 fn made_at(meta: &Meta) -> Option<Timestamp> {
     meta.annotations.get(mark::MADE_AT)?.parse().ok()
 }
 
-/// The content of a renewed object that flows into what comes after it: another one whenever it was made anew.
+/// Returns the content of a renewed object that flows into the nodes after it: it changes with every renewal.
 pub(crate) fn content(meta: &Meta) -> Vec<u8> {
     let mark = |key| meta.annotations.get(key).map(|value| value.as_str().to_owned()).unwrap_or_default();
     format!("{} {} {}", meta.uid, mark(mark::DUE), mark(mark::MADE_FROM)).into_bytes()
@@ -308,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_made_anew_when_due_or_made_from_something_else_or_touched() {
+    fn an_object_is_renewed_when_it_is_due_made_from_something_else_or_changed_by_others() {
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let ours = json!({"f:data": {"f:tls.crt": {}, "f:tls.key": {}}});
         let stale = |due: &str, made: &str, fields: &Value| {
@@ -324,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_was_made_by_a_clock_ahead_of_ours_is_made_anew() {
+    fn an_object_that_was_made_by_a_clock_ahead_of_ours_is_renewed() {
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let stale = |made_at: Option<&str>| {
             let mut object = json!({"metadata": {"name": "a", "uid": "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d",

@@ -1,4 +1,4 @@
-//! A kind of node that only this test knows: it takes one file, and one line in `nodes/mod.rs`.
+//! A kind of node that exists only in this test: it takes one file, and one line in `nodes/mod.rs`.
 
 use futures::future::{BoxFuture, FutureExt as _};
 use parking_lot::Mutex;
@@ -15,7 +15,7 @@ impl Plan {
     }
 }
 
-/// How often it was rung.
+/// The number of times that the bell was rung.
 type Bell = Arc<Mutex<usize>>;
 
 struct Ring(Bell);

@@ -1,4 +1,4 @@
-//! Steps: actions on the outside world, in their place among the resources.
+//! Steps: actions on the outside world, ordered among the resources of a plan.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::plan::node::{Node, Place, Visit, Visited, Wait};
 use crate::plan::{Plan, Planned};
 
 impl Plan {
-    /// An action on the outside world, with its own check.
+    /// Adds an action on the outside world, with its own check.
     pub fn step(&mut self, name: impl Into<String>, step: impl Step) -> Planned {
         self.node(name.into(), StepNode(step))
     }
@@ -20,18 +20,19 @@ impl Plan {
 /// The state of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepState {
-    /// It is done.
+    /// The step is done.
     Done,
-    /// It has to be done.
+    /// The step has to be done.
     NotDone,
-    /// It was begun, or cannot begin yet: why.
+    /// The step was started, or cannot start yet, for this reason.
     Waiting(String),
 }
 
 /// An action on the outside world (an API call, a database user) with its own check.
 ///
-/// It is checked at every reconcile of its owner, so the check must be cheap, and act only if it says [`NotDone`](StepState::NotDone).
-/// The process may be killed at any moment: `act` may run again though it was done, and must then do no harm.
+/// A step is checked at every reconcile of its owner, so the check must be cheap; `act` runs only if the
+/// check returns [`NotDone`](StepState::NotDone). The process may be killed at any moment: `act` may run
+/// again after it succeeded, and must then do no harm.
 ///
 /// ```
 /// use windlass::{Step, StepState};
@@ -54,28 +55,29 @@ pub enum StepState {
 /// }
 /// ```
 pub trait Step: Send + Sync + 'static {
-    /// True if [`undo`](Self::undo) does something. Then [`Controls::DELETION`](crate::Controls::DELETION) must be ordered:
-    /// without its finalizer nobody would call it.
+    /// True if [`undo`](Self::undo) does something. Then [`Controls::DELETION`](crate::Controls::DELETION)
+    /// must be ordered: without its finalizer `undo` would not be called.
     const UNDOES: bool = false;
 
-    /// Returns its state.
+    /// Returns the state of the step.
     fn check(&self) -> impl Future<Output = Result<StepState, Error>> + Send;
 
-    /// Does it. Short: what takes long is begun here and waited for by [`check`](Self::check).
+    /// Performs the step. It must be short: start a long operation here, and wait for it in
+    /// [`check`](Self::check).
     fn act(&self) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Undoes it when the owner is deleted, and says whether it is undone.
+    /// Undoes the step when the owner is deleted, and returns whether it is undone.
     fn undo(&self) -> impl Future<Output = Result<StepState, Error>> + Send {
         async { Ok(StepState::Done) }
     }
 
-    /// The interval of checks while it waits, since nothing tells us when it is done. Default: 10 s.
+    /// Returns the interval of checks while the step waits, since no watch reports its end. Default: 10 s.
     fn poll(&self) -> Duration {
         Duration::from_secs(10)
     }
 
-    /// The time that it may wait before that is called a failure. It is checked ever after, but less often. Default:
-    /// 10 minutes.
+    /// Returns the time that the step may wait before it counts as failed. It is still checked afterwards,
+    /// but less often. Default: 10 minutes.
     fn patience(&self) -> Duration {
         Duration::from_mins(10)
     }
@@ -100,6 +102,9 @@ impl<S: Step> Node for StepNode<S> {
         async move {
             let step = &self.0;
             let mut state = step.check().await?;
+            if state == StepState::NotDone && run.is_observing() {
+                return Err(NodeError::transient(Reason::Paused, "it is not done while the owner is paused"));
+            }
             if state == StepState::NotDone {
                 step.act().await?;
                 state = step.check().await?;

@@ -13,10 +13,10 @@ use crate::plan::node::{Node, Place, Sketched, Visit, Visited};
 use crate::plan::{Desired, Plan, Planned};
 
 impl Plan {
-    /// A Job that runs to completion once per content: its name gets a digest of its spec, so a changed Job is a new one, and
-    /// the old one is pruned.
+    /// Adds a Job that runs to completion once per content: a digest of its spec is part of its name, so a
+    /// changed Job is a new one, and the old one is pruned.
     ///
-    /// Do not set `ttlSecondsAfterFinished`: a Job that is gone is run again.
+    /// Do not set `ttlSecondsAfterFinished`: a Job that has been deleted runs again.
     pub fn task(&mut self, job: Job) -> Planned {
         let namespace = self.namespace().map(str::to_owned);
         let job = Desired::of(&job, namespace.as_deref()).and_then(|job| named_by_content(&job));
@@ -46,7 +46,7 @@ impl Node for Task {
     }
 }
 
-/// A Job under a name that changes with its spec.
+/// Returns the Job under a name that changes with its spec.
 fn named_by_content(job: &Desired) -> Result<Desired, PlanError> {
     let mut named = job.clone();
     let spec = Digest::of(&job.body["spec"])?;

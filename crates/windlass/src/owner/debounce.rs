@@ -11,7 +11,8 @@ use windlass_runtime::meta::Uid;
 use super::status::{Verdict, condition};
 use crate::plan::owner::{self, OwnerView};
 
-/// When statuses were written and owners became unready. All of it may be lost: it only spares writes.
+/// The times at which statuses were written and owners became unready. All of it may be lost: it only saves
+/// writes.
 pub(crate) struct Debounce {
     within: Duration,
     owners: Mutex<HashMap<ObjectKey, Times>>,
@@ -20,20 +21,21 @@ pub(crate) struct Debounce {
 struct Times {
     uid: Uid,
     first_seen: Instant,
-    /// When the status was last written.
+    /// The time at which the status was last written.
     written: Option<Instant>,
-    /// Since when the owner is not ready, though its status says so.
+    /// The time since which the owner is not ready, while its status still says that it is.
     unready: Option<Instant>,
 }
 
 impl Debounce {
-    /// Delays statuses by up to this long.
+    /// Returns a debounce that delays statuses by up to this long.
     pub(crate) fn new(within: Duration) -> Self {
         Self { within, owners: Mutex::default() }
     }
 
-    /// How long a status is to be delayed, if it is. Delayed are the first status, another message about the same wait, and
-    /// the news that what was ready is at work again (`observedGeneration` says of which generation a `Ready` speaks).
+    /// Returns the time by which a status is delayed, if it is. The first status is delayed, as are another
+    /// message about the same wait, and a change from ready to progressing (`observedGeneration` says which
+    /// generation a `Ready` is about).
     pub(crate) fn delay(&self, owner: &OwnerView, verdict: &Verdict) -> Option<Duration> {
         if verdict.ready || verdict.failed {
             self.with(owner, |times| times.unready = None);
@@ -52,7 +54,7 @@ impl Debounce {
         self.within.checked_sub(since).filter(|left| !left.is_zero())
     }
 
-    /// The owner's status was written.
+    /// Records that the owner's status was written.
     pub(crate) fn written(&self, owner: &OwnerView) {
         self.with(owner, |times| times.written = Some(Instant::now()));
     }
@@ -83,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn unready_is_counted_from_the_last_time_it_was_ready() {
+    async fn the_delay_of_an_unready_status_starts_when_the_owner_was_last_ready() {
         let (second, debounce) = (Duration::from_secs(1), Debounce::new(Duration::from_secs(3)));
         let owner = owner(json!({"conditions": [{"type": "Ready", "status": "True", "reason": "Ready"}]}));
         let waiting = Verdict::waiting("more time");
@@ -98,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn another_reason_is_not_delayed() {
+    async fn a_status_with_another_reason_is_not_delayed() {
         let debounce = Debounce::new(Duration::from_secs(3));
         let owner = owner(json!({"conditions": [{"type": "Ready", "status": "False", "reason": "Paused"}]}));
         assert_eq!(debounce.delay(&owner, &Verdict::waiting("more time")), None);

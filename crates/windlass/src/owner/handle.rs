@@ -1,7 +1,7 @@
-//! Owners, without their types.
+//! Owners without their types.
 //!
-//! What is done for an owner is the same for all kinds, so its code is in the program once, however many controllers it has.
-//! A style implements these traits for its owners.
+//! The work for an owner is the same for all kinds, so its code is compiled once for all controllers of a
+//! program. A style implements these traits for its owners.
 
 use kube::api::ObjectMeta;
 use serde_json::Value;
@@ -17,20 +17,26 @@ use crate::plan::{Needs, Plan};
 
 /// The owners of a controller.
 pub(crate) trait Owners: Send + Sync {
-    /// The owner of a key, if it exists.
+    /// Returns the owner of a key, if it exists.
     fn get(&self, key: &ObjectKey) -> Option<Result<Box<dyn OwnerHandle + '_>, Unreadable>>;
-    /// The owner of this uid, if it exists.
+    /// Returns the keys of the owners with this uid.
     fn of_uid(&self, uid: &str) -> Vec<ObjectKey>;
 }
 
-/// One owner, with what its controller says of it.
+/// One owner, with the declarations of its controller.
 pub(crate) trait OwnerHandle: Send + Sync {
     fn view(&self) -> Result<OwnerView, OwnerError>;
     fn meta(&self) -> &Meta;
     fn object_meta(&self) -> &ObjectMeta;
-    /// Returns whether its deletion has an order, so that it has a finalizer of ours.
+    fn has_finalizer(&self, name: &str) -> bool {
+        self.meta().finalizers.iter().any(|finalizer| **finalizer == *name)
+    }
+    /// Returns whether the owner is deleted in order, so that it needs a finalizer.
     fn is_deleted_in_order(&self) -> bool;
-    /// Why nothing is to be done for it yet.
+    /// Returns whether owners of this kind were deleted in order by a former version of the operator, so that
+    /// the finalizer of that version is removed.
+    fn was_deleted_in_order(&self) -> bool;
+    /// Returns the reason why nothing is done for the owner yet.
     fn why_wait(&self) -> Option<String>;
     fn draw(&self, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError>;
     fn status(&self, state: &PlanState<'_>) -> Option<Value>;

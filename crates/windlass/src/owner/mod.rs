@@ -1,10 +1,13 @@
-//! The envelope around every reconcile of an owner: class, pause, finalizer, deletion, status, events, debounce.
+//! The envelope around every reconcile of an owner: class, pause, finalizer, deletion, status, events,
+//! debounce.
 //!
-//! It is the same for every kind and for every style. [`envelope`] reads from top to bottom as one reconcile goes.
+//! It is the same for every kind and for every style. [`envelope`] reads from top to bottom as one reconcile
+//! goes.
 
 mod debounce;
 mod envelope;
 mod handle;
+mod pause;
 mod state;
 mod status;
 mod text;

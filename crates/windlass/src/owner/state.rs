@@ -1,4 +1,4 @@
-//! The state of an owner's plan: what a kind's own status can be made of.
+//! The state of an owner's plan, from which a kind's own status is made.
 
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use crate::plan::Wait;
 pub struct PlanState<'a> {
     pub(crate) report: Option<&'a Report<NodeError, Wait>>,
     pub(crate) failed: bool,
+    pub(crate) stalled: bool,
     pub(crate) kinds: &'a [Arc<dyn OpenKind>],
     pub(crate) namespace: Option<&'a str>,
 }
@@ -26,17 +27,24 @@ impl PlanState<'_> {
         self.report.is_some_and(Report::is_ready)
     }
 
-    /// Returns whether something needs help: what the condition `Failed` says.
+    /// Returns whether a node needs help, as the condition `Failed` reports it.
     pub fn is_failed(&self) -> bool {
         self.failed
     }
 
-    /// What became of each node; `None` if there was no run: the plan could not be drawn, or the owner is paused.
+    /// Returns whether the owner needs help and does not progress without it, as the condition `Stalled`
+    /// reports it: its plan cannot be drawn, for example.
+    pub fn is_stalled(&self) -> bool {
+        self.stalled
+    }
+
+    /// Returns the outcome of each node; `None` if there was no run because the plan could not be drawn or
+    /// the owner is paused.
     pub fn report(&self) -> Option<&Report<NodeError, Wait>> {
         self.report
     }
 
-    /// Looks at a planned object as it is now, in the owner's namespace.
+    /// Passes the present state of a planned object in the owner's namespace to a function.
     pub fn live<K: Kind, T>(&self, name: &str, look: impl FnOnce(&Live) -> T) -> Option<T> {
         let resource = ResourceType::of::<K>();
         let key = ObjectKey::new(self.namespace.filter(|_| resource.namespaced).map(Str::new), name);

@@ -11,7 +11,9 @@ use windlass_graph::{Outcome, Report};
 use windlass_runtime::object::conditions::{self, Fact, Truth};
 
 use crate::error::{NodeError, Reason};
+use crate::names::status as field;
 use crate::plan::Wait;
+use crate::plan::owner::complete_generation;
 
 /// The standard fields of a status. The status type of a kind flattens them:
 ///
@@ -34,15 +36,21 @@ use crate::plan::Wait;
 /// | `Progressing` | reconciliation goes on and needs no help |
 /// | `Failed` | a node needs help; reason and message say why |
 /// | `Degraded` | a change was held back for safety; present only while true |
+/// | `Reconciling`, `Stalled` | what tools that wait by kstatus read: `Progressing`, and `Failed` without hope; present only while true |
+/// | `Paused` | the owner is [paused](crate::names::ask::PAUSED): observed, not written; present only while true |
 /// | `Advice` | something works and should be changed, as the plan [advises](crate::Plan::advise); present only while true |
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
-    /// Generation of the spec that was last applied completely, with nothing left of an older plan.
+    /// Generation of the spec that the status was computed for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Conditions of the object: `Ready`, `Progressing` and `Failed`, and `Degraded` or `Advice` while they
-    /// are true.
+    /// Last generation of the spec that was applied completely, with nothing left of an older one. Absent
+    /// while that is the observed generation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub complete_generation: Option<i64>,
+    /// Conditions of the object: `Ready`, `Progressing` and `Failed`; and `Reconciling`, `Stalled`,
+    /// `Degraded`, `Paused` or `Advice` while they are true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -56,17 +64,23 @@ pub struct Status {
 pub mod condition {
     /// Every node of the plan is ready.
     pub const READY: &str = "Ready";
-    /// Something is on its way that needs nobody's help.
+    /// The plan is making progress without help.
     pub const PROGRESSING: &str = "Progressing";
-    /// Something needs help.
+    /// A node needs help.
     pub const FAILED: &str = "Failed";
-    /// Something was held back for safety.
+    /// The word of kstatus for [`PROGRESSING`]: present only while true.
+    pub const RECONCILING: &str = "Reconciling";
+    /// The word of kstatus for a failure that does not go away by itself: present only while true.
+    pub const STALLED: &str = "Stalled";
+    /// The owner is observed, and not written: present only while true.
+    pub const PAUSED: &str = "Paused";
+    /// A change was held back for safety.
     pub const DEGRADED: &str = "Degraded";
-    /// Something works, and should be otherwise.
+    /// A setting works, but should be changed.
     pub const ADVICE: &str = "Advice";
 }
 
-/// What is to be said of an owner.
+/// The state of an owner, as its conditions report it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Verdict {
     pub(crate) ready: bool,
@@ -78,13 +92,24 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    /// Of something that is neither ready nor on its way.
+    /// Returns the verdict of an owner that is neither ready nor progressing.
     pub(crate) fn stopped(reason: Reason, message: impl Into<String>) -> Self {
-        let failed = reason != Reason::Paused;
-        Self { ready: false, progressing: false, failed, reason, message: message.into(), degraded: None }
+        Self {
+            ready: false,
+            progressing: false,
+            failed: true,
+            reason,
+            message: message.into(),
+            degraded: None,
+        }
     }
 
-    /// Of an owner that somebody else has to see to first.
+    /// Returns whether the owner needs help and does not progress without it.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.failed && !self.progressing
+    }
+
+    /// Returns the verdict of an owner that waits for something else first.
     pub(crate) fn waiting(message: impl Into<String>) -> Self {
         Self {
             ready: false,
@@ -96,7 +121,7 @@ impl Verdict {
         }
     }
 
-    /// Of an owner that goes, but not before something else has.
+    /// Returns the verdict of an owner that is being deleted, and waits for something else first.
     pub(crate) fn going(message: impl Into<String>) -> Self {
         Self {
             ready: false,
@@ -108,14 +133,33 @@ impl Verdict {
         }
     }
 
-    /// Of a run of a plan.
-    pub(crate) fn of(report: &Report<NodeError, Wait>) -> Self {
-        Self::told(report, "waiting for", Reason::Ready)
+    /// Adds the objects that have left the plan and stay until everything in it is ready.
+    pub(crate) fn hold(&mut self, objects: &[String]) {
+        const NAMED: usize = 3;
+        let mut names = objects[..objects.len().min(NAMED)].join(", ");
+        if objects.len() > NAMED {
+            // Writing to a string cannot fail.
+            let _ = write!(names, " and {} more", objects.len() - NAMED);
+        }
+        let (are, have, them) = if objects.len() > 1 { ("are", "have", "them") } else { ("is", "has", "it") };
+        let _ = match self.reason {
+            // The server may refuse two users of one resource: a port, a name, a share of a quota.
+            Reason::Invalid | Reason::Conflict | Reason::Forbidden => write!(
+                self.message,
+                "; {names} {have} left the plan and may be in its way: if so, delete {them}"
+            ),
+            _ => write!(self.message, "; {names} {are} deleted when everything else is ready"),
+        };
     }
 
-    /// Of a plan that is taken down.
+    /// Returns the verdict of a run of a plan.
+    pub(crate) fn of(report: &Report<NodeError, Wait>) -> Self {
+        Self::from_report(report, "waiting for", Reason::Ready)
+    }
+
+    /// Returns the verdict of a teardown of a plan.
     pub(crate) fn of_teardown(report: &Report<NodeError, Wait>) -> Self {
-        let mut verdict = Self::told(report, "deleting, waiting for", Reason::Deleting);
+        let mut verdict = Self::from_report(report, "deleting, waiting for", Reason::Deleting);
         verdict.ready = false;
         verdict.progressing = !verdict.failed;
         if !verdict.failed {
@@ -124,7 +168,7 @@ impl Verdict {
         verdict
     }
 
-    fn told(report: &Report<NodeError, Wait>, waiting_for: &str, done: Reason) -> Self {
+    fn from_report(report: &Report<NodeError, Wait>, waiting_for: &str, done: Reason) -> Self {
         let failures: Vec<_> = report.failures().collect();
         let waiting: Vec<_> = report
             .nodes()
@@ -140,13 +184,14 @@ impl Verdict {
                 Some(error) => (error.reason, error.class != windlass_runtime::controller::Class::Terminal),
                 None => (Reason::Failed, true),
             };
-            // What goes away by itself needs nobody's help: a conflict, a busy server.
+            // An error that goes away by itself needs no help: a conflict, a busy server, a pause.
+            let paused = reason == Reason::Paused;
             let passing =
                 transient && matches!(reason, Reason::Conflict | Reason::Unavailable | Reason::Waiting);
             return Self {
                 ready: false,
-                progressing: transient,
-                failed: !passing,
+                progressing: transient && !paused,
+                failed: !passing && !paused,
                 reason,
                 message,
                 degraded: None,
@@ -184,24 +229,41 @@ fn more(message: &mut String, all: usize, what: &str) {
     }
 }
 
-/// What a pass came to: everything that the status of an owner is made of.
+/// The result of a pass: everything that the status of an owner is made of.
 pub(crate) struct PassReport {
     pub(crate) verdict: Verdict,
-    /// The plan was complete, and nothing of an older plan is left.
+    /// True if the plan was complete, and no object of an older plan is left.
     pub(crate) complete: bool,
-    /// What was generated for the owner, now or ever.
+    /// The objects that were generated for the owner, now or earlier.
     pub(crate) generated: Vec<String>,
     /// The kind's own fields.
     pub(crate) own: Option<Value>,
-    /// What the plan advises.
+    /// The advice of the plan.
     pub(crate) advice: Vec<String>,
+    /// Set if the owner was paused during the pass.
+    pub(crate) paused: Option<PausedPass>,
 }
 
-/// The status to be written for a pass, given the present status.
+/// A pass that wrote nothing, because the owner is paused.
+pub(crate) struct PausedPass {
+    /// The message of the condition.
+    pub(crate) message: String,
+    /// True if objects differ from the plan, so that the status is about an earlier generation.
+    pub(crate) differs: bool,
+}
+
+/// Returns the status to write for a pass, given the present status.
 pub(crate) fn next(present: &Value, generation: i64, report: PassReport, now: Timestamp) -> Value {
-    let PassReport { verdict, complete, generated, own, advice } = report;
+    let PassReport { verdict, complete, generated, own, advice, paused } = report;
     let own = advised(own, &advice);
     let mut conditions = conditions_of(present);
+    // A spec that is not applied because the owner is paused is not observed either.
+    let observed = match &paused {
+        Some(PausedPass { differs: true, .. }) => present.get(field::OBSERVED).and_then(Value::as_i64),
+        _ => Some(generation),
+    };
+    let completed = if complete { Some(generation) } else { complete_generation(present) };
+    let generation = observed.unwrap_or(generation);
     let fact = |kind: &str, truth: bool| {
         Fact::new(kind, Truth::from(truth), verdict.reason.as_str()).generation(generation)
     };
@@ -210,14 +272,21 @@ pub(crate) fn next(present: &Value, generation: i64, report: PassReport, now: Ti
         fact(condition::PROGRESSING, verdict.progressing),
         fact(condition::FAILED, verdict.failed),
     ];
-    match &verdict.degraded {
-        Some((reason, message)) => facts.push(
-            Fact::new(condition::DEGRADED, true, reason.as_str())
-                .message(message.clone())
-                .generation(generation),
-        ),
-        None => {
-            conditions::remove(&mut conditions, condition::DEGRADED);
+    let verdict_message = || (verdict.reason, verdict.message.clone());
+    let while_true = [
+        (condition::RECONCILING, verdict.progressing.then(verdict_message)),
+        (condition::STALLED, verdict.is_stalled().then(verdict_message)),
+        (condition::DEGRADED, verdict.degraded.clone()),
+        (condition::PAUSED, paused.map(|paused| (Reason::Paused, paused.message))),
+    ];
+    for (kind, reason) in while_true {
+        match reason {
+            Some((reason, message)) => {
+                facts.push(Fact::new(kind, true, reason.as_str()).message(message).generation(generation));
+            }
+            None => {
+                conditions::remove(&mut conditions, kind);
+            }
         }
     }
     let mut status = match own {
@@ -243,33 +312,35 @@ pub(crate) fn next(present: &Value, generation: i64, report: PassReport, now: Ti
         conditions::set(&mut conditions, fact, now);
     }
     status.retain(|_, value| !value.is_null());
-    let observed =
-        if complete { Some(generation) } else { present.get("observedGeneration").and_then(Value::as_i64) };
     if let Some(observed) = observed {
-        status.insert("observedGeneration".into(), observed.into());
+        status.insert(field::OBSERVED.into(), observed.into());
+        let completed = completed.unwrap_or(0);
+        if completed != observed {
+            status.insert(field::COMPLETE.into(), completed.into());
+        }
     }
     status.insert("conditions".into(), json!(conditions));
     if !generated.is_empty() {
-        status.insert(GENERATED.into(), json!(generated));
+        status.insert(field::GENERATED.into(), json!(generated));
     }
     Value::Object(status)
 }
 
-/// The kind's own part of a status, with what its plan advises.
+/// Returns the kind's own part of a status, with the advice of its plan.
 fn advised(own: Option<Value>, advice: &[String]) -> Option<Value> {
     if advice.is_empty() {
         return own;
     }
     let mut own = own.unwrap_or_else(|| json!({}));
-    let said = json!({"type": condition::ADVICE, "status": "True", "reason": condition::ADVICE, "message": advice.join("; ")});
+    let condition = json!({"type": condition::ADVICE, "status": "True", "reason": condition::ADVICE, "message": advice.join("; ")});
     match own.get_mut("conditions").and_then(Value::as_array_mut) {
-        Some(conditions) => conditions.push(said),
-        None => own["conditions"] = json!([said]),
+        Some(conditions) => conditions.push(condition),
+        None => own["conditions"] = json!([condition]),
     }
     Some(own)
 }
 
-/// A condition of a kind's own.
+/// A condition that the kind adds itself.
 #[derive(Deserialize)]
 struct Own {
     #[serde(rename = "type")]
@@ -286,21 +357,20 @@ enum Truths {
     Unknown,
 }
 
-/// Returns whether writing `status` would change anything. Fields of others do not count; fields that we have applied before (`ours`)
-/// and no longer set do.
+/// Returns whether writing `status` would change anything. Fields of others do not count; fields that we have
+/// applied before (`ours`) and no longer set do.
 pub(crate) fn differs(present: &Value, status: &Value, ours: &[String]) -> bool {
     let Some(status) = status.as_object() else { return true };
     let dropped = ours.iter().any(|field| present.get(field).is_some() && !status.contains_key(field));
-    let changed = |(field, value): (&String, &Value)| match present.get(field) {
-        Some(present) if field == GENERATED => !names_the_same(present, value),
+    let changed = |(name, value): (&String, &Value)| match present.get(name) {
+        Some(present) if name == field::GENERATED => !names_the_same(present, value),
         present => present != Some(value),
     };
     dropped || status.iter().any(changed)
 }
 
-const GENERATED: &str = "generated";
-
-/// Returns whether two lists of generated objects are the same. Older versions wrote names without kinds: that alone is worth no write.
+/// Returns whether two lists of generated objects are the same. Older versions wrote names without kinds:
+/// this difference alone is not worth a write.
 fn names_the_same(present: &Value, next: &Value) -> bool {
     let entries = |list: &Value| -> Vec<String> {
         let entries = list.as_array().into_iter().flatten();
@@ -325,24 +395,24 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    type Told = Outcome<NodeError, Wait>;
+    type NodeOutcome = Outcome<NodeError, Wait>;
 
-    fn report(steps: Vec<(&'static str, Told)>) -> Report<NodeError, Wait> {
+    fn report(steps: Vec<(&'static str, NodeOutcome)>) -> Report<NodeError, Wait> {
         Report::from_steps(steps.into_iter().map(|(id, outcome)| (id, outcome, Some(Duration::ZERO))))
             .unwrap()
     }
 
-    fn failed(error: NodeError) -> Told {
+    fn failed(error: NodeError) -> NodeOutcome {
         Outcome::from(Err(error))
     }
 
     fn pass(verdict: &Verdict, own: Option<Value>) -> PassReport {
         let verdict = verdict.clone();
-        PassReport { verdict, complete: true, generated: Vec::new(), own, advice: Vec::new() }
+        PassReport { verdict, complete: true, generated: Vec::new(), own, advice: Vec::new(), paused: None }
     }
 
     /// Status and reason of a condition.
-    fn said(status: &Value, kind: &str) -> Option<(String, String)> {
+    fn text_of(status: &Value, kind: &str) -> Option<(String, String)> {
         crate::plan::owner::condition(status, kind)
     }
 
@@ -401,7 +471,14 @@ mod tests {
     }
 
     #[test]
-    fn said_again_nothing_is_written() {
+    fn seam_low_an_owner_whose_plan_cannot_be_drawn_is_stalled() {
+        assert!(Verdict::stopped(Reason::DrawFailed, "spec.x: wrong").is_stalled());
+        assert!(!Verdict::waiting("for a Secret").is_stalled());
+        assert!(!Verdict::of(&report(vec![("a", Outcome::Ready)])).is_stalled());
+    }
+
+    #[test]
+    fn a_verdict_that_has_not_changed_writes_nothing() {
         let verdict = Verdict::of(&report(vec![("a", Outcome::Ready)]));
         let first =
             next(&Value::Null, 3, pass(&verdict, Some(json!({"phase": "Running", "none": null}))), now());
@@ -417,16 +494,37 @@ mod tests {
     }
 
     #[test]
-    fn a_generation_counts_as_observed_when_all_of_it_is_done() {
+    fn a_generation_is_observed_by_every_pass_and_complete_when_all_of_it_is_done() {
         let verdict = Verdict::of(&report(vec![("a", Outcome::Waiting(Wait::new("x")))]));
-        let status = next(
-            &json!({"observedGeneration": 2}),
-            3,
-            PassReport { complete: false, ..pass(&verdict, None) },
-            now(),
+        let unfinished = || PassReport { complete: false, ..pass(&verdict, None) };
+        let generations = |status: &Value| (status[field::OBSERVED].clone(), status[field::COMPLETE].clone());
+        let first = next(&Value::Null, 1, unfinished(), now());
+        assert_eq!(generations(&first), (json!(1), json!(0)), "never complete");
+        // An older version wrote only the generation that was complete.
+        let second = next(&json!({"observedGeneration": 2}), 3, unfinished(), now());
+        assert_eq!(generations(&second), (json!(3), json!(2)));
+        assert_eq!(second["conditions"][0]["observedGeneration"], 3);
+        let third = next(&second, 4, unfinished(), now());
+        assert_eq!(generations(&third), (json!(4), json!(2)));
+        let done = next(&third, 4, pass(&verdict, None), now());
+        assert_eq!(generations(&done), (json!(4), Value::Null));
+    }
+
+    #[test]
+    fn a_paused_pass_that_would_write_speaks_of_the_generation_before() {
+        let verdict = Verdict::of(&report(vec![("a", Outcome::Ready)]));
+        let paused = |differs| {
+            let paused = PausedPass { message: "paused".into(), differs };
+            PassReport { complete: false, paused: Some(paused), ..pass(&verdict, None) }
+        };
+        let present = json!({"observedGeneration": 2});
+        let held = next(&present, 3, paused(true), now());
+        assert_eq!(
+            (&held["observedGeneration"], &held["conditions"][0]["observedGeneration"]),
+            (&json!(2), &json!(2))
         );
-        assert_eq!(status["observedGeneration"], 2);
-        assert_eq!(status["conditions"][0]["observedGeneration"], 3);
+        assert_eq!(text_of(&held, condition::PAUSED), Some(("True".into(), "Paused".into())));
+        assert_eq!(next(&present, 3, paused(false), now())["observedGeneration"], 3);
     }
 
     #[test]
@@ -434,9 +532,9 @@ mod tests {
         let mut verdict = Verdict::of(&report(vec![("a", Outcome::Ready)]));
         verdict.degraded = Some((Reason::PruneHeldBack, "2 of 3".into()));
         let held = next(&Value::Null, 1, pass(&verdict, None), now());
-        assert_eq!(said(&held, condition::DEGRADED).unwrap().1, "PruneHeldBack");
+        assert_eq!(text_of(&held, condition::DEGRADED).unwrap().1, "PruneHeldBack");
         verdict.degraded = None;
-        assert_eq!(said(&next(&held, 1, pass(&verdict, None), now()), condition::DEGRADED), None);
+        assert_eq!(text_of(&next(&held, 1, pass(&verdict, None), now()), condition::DEGRADED), None);
     }
 
     #[test]
@@ -446,11 +544,11 @@ mod tests {
         for own in [None, Some(json!({"conditions": [{"type": "InProgress", "status": "False"}]}))] {
             let advised = || PassReport { advice: advice.to_vec(), ..pass(&verdict, own.clone()) };
             let first = next(&Value::Null, 1, advised(), now());
-            assert_eq!(said(&first, condition::ADVICE), Some(("True".into(), "Advice".into())), "{first}");
-            assert_eq!(said(&first, "InProgress").is_some(), own.is_some());
+            assert_eq!(text_of(&first, condition::ADVICE), Some(("True".into(), "Advice".into())), "{first}");
+            assert_eq!(text_of(&first, "InProgress").is_some(), own.is_some());
             assert!(!differs(&first, &next(&first, 1, advised(), now()), &[]));
             let taken = next(&first, 1, pass(&verdict, own), now());
-            assert_eq!(said(&taken, condition::ADVICE), None);
+            assert_eq!(text_of(&taken, condition::ADVICE), None);
         }
     }
 
@@ -459,8 +557,8 @@ mod tests {
         let verdict = Verdict::of(&report(vec![("a", Outcome::Ready)]));
         let own = json!({"conditions": [{"type": "InProgress", "status": "False"}]});
         let first = next(&Value::Null, 1, pass(&verdict, Some(own.clone())), now());
-        assert_eq!(said(&first, "InProgress"), Some(("False".into(), "Ready".into())));
-        assert!(said(&first, condition::READY).is_some());
+        assert_eq!(text_of(&first, "InProgress"), Some(("False".into(), "Ready".into())));
+        assert!(text_of(&first, condition::READY).is_some());
         let later = next(&first, 1, pass(&verdict, Some(own)), now() + Duration::from_mins(1));
         assert!(!differs(&first, &later, &[]));
     }

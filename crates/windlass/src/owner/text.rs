@@ -1,8 +1,9 @@
-//! Owners as a cache keeps them: their text.
+//! Owners as the cache keeps them: as JSON text.
 //!
-//! Of all that a controller keeps, an owner is the largest: the type of a Harbor takes eight kilobytes, most of them for what it does not say.
-//! As text it takes what it says; and one cache of texts does for the owners of all blueprints, where one of types is compiled for each. A
-//! reconcile reads its owner once, so it is decoded then.
+//! An owner is the largest object that a controller keeps: the Rust type of a Harbor takes eight kilobytes,
+//! most of them for unset fields. Text takes only the space of the fields that are set; and one cache of
+//! texts serves the owners of all blueprints, while a cache of types would be compiled for each. A reconcile
+//! decodes its owner once.
 
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _};
 use serde_json::Value;
@@ -20,7 +21,7 @@ pub(crate) struct OwnerText {
     status_fields: Box<[(Str, Str)]>,
 }
 
-/// The owner is not what its type says. Not the decoder's own message: it may quote the content.
+/// The owner cannot be decoded as its type. The decoder's own message is left out: it may quote the content.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the object cannot be read as a {kind}: something at byte {at} of its compact form is not what this operator's schema says"
@@ -31,7 +32,7 @@ pub(crate) struct Unreadable {
 }
 
 impl OwnerText {
-    /// The owner, decoded.
+    /// Decodes the owner.
     pub(crate) fn read<K: kube::Resource<DynamicType = ()> + DeserializeOwned>(
         &self,
     ) -> Result<K, Unreadable> {
@@ -40,13 +41,14 @@ impl OwnerText {
         serde_json::from_slice(&self.text).map_err(unreadable)
     }
 
-    /// The top-level fields of the status that a field manager has applied.
+    /// Returns the top-level fields of the status that a field manager has applied.
     pub(crate) fn status_fields(&self, manager: &str) -> Vec<String> {
         let of_manager = self.status_fields.iter().filter(|(by, _)| **by == *manager);
         of_manager.map(|(_, field)| field.to_string()).collect()
     }
 
-    /// Returns whether the step from `old` is worth a reconcile. The status is ours; what others write there we do not look at.
+    /// Returns whether the change from `old` needs a reconcile. The status is ours; changes that others make
+    /// there are ignored.
     pub(crate) fn is_news_after(&self, old: &Self) -> bool {
         (old.meta.generation, old.annotations) != (self.meta.generation, self.annotations)
             || old.meta.labels != self.meta.labels
@@ -77,7 +79,7 @@ impl<'de> Deserialize<'de> for OwnerText {
     }
 }
 
-/// Who has applied which top-level fields of the status.
+/// Returns the top-level fields of the status with the manager that applied each of them.
 fn status_fields(managed: &Value) -> Box<[(Str, Str)]> {
     let entries = managed.as_array().into_iter().flatten();
     let applied = entries.filter(|entry| entry["operation"] == "Apply" && entry["subresource"] == "status");
@@ -105,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_what_was_there_but_for_its_managers() {
+    fn an_owner_is_decoded_unchanged_except_for_its_managed_fields() {
         let mut plain: ConfigMap = typed(&owner()).unwrap();
         plain.metadata.managed_fields = None;
         let kept = text(&owner());
@@ -114,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_says_is_news_and_what_the_status_says_is_none() {
+    fn a_change_by_the_user_needs_a_reconcile_and_a_change_of_the_status_does_not() {
         let old = text(&owner());
         let after = |change: &dyn Fn(&mut Value)| {
             let mut new = owner();
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_that_a_manager_has_applied_to_the_status_are_known() {
+    fn the_status_fields_of_a_manager_are_read_from_managed_fields() {
         let mut object = owner();
         object["metadata"]["managedFields"] = json!([
             {"manager": "us", "operation": "Apply", "subresource": "status", "fieldsV1": {"f:status": {"f:phase": {}, "f:conditions": {}}}},
@@ -144,10 +146,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_not_quoted() {
+    fn the_error_for_an_undecodable_owner_does_not_quote_its_content() {
         let mut odd = owner();
         odd["data"] = json!("hunter2");
-        let said = text(&odd).read::<ConfigMap>().unwrap_err().to_string();
-        assert!(said.contains("ConfigMap") && !said.contains("hunter2"), "{said}");
+        let error = text(&odd).read::<ConfigMap>().unwrap_err().to_string();
+        assert!(error.contains("ConfigMap") && !error.contains("hunter2"), "{error}");
     }
 }

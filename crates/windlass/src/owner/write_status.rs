@@ -13,7 +13,7 @@ use crate::error::Reason;
 use crate::plan::owner::{self, OwnerView};
 
 impl Envelope {
-    /// Writes the status of an owner, if it changed; then records the event of what it changed to.
+    /// Writes the status of an owner if it changed; then records an event about the change.
     pub(super) async fn write_status(&self, owner: &OwnerView, report: PassReport) -> Result<(), Error> {
         let verdict = report.verdict.clone();
         let next = status::next(&owner.status, owner.generation, report, Timestamp::now());
@@ -29,7 +29,8 @@ impl Envelope {
         let owners = self.applier.writer.client.objects_of::<IgnoredAny>(owner.resource.clone());
         match owners.apply_status(&owner.key, &body, &Apply::by(self.applier.name).force()).await {
             Ok(_) => self.debounce.written(owner),
-            // It has gone: nobody is left to be told. A conflict may also mean a busy server, so it is tried again.
+            // The owner is gone, so there is no status to write. A conflict may also mean a busy server, so
+            // it is tried again.
             Err(error) if error.is_not_found() => return Ok(()),
             Err(error) => return Err(error.into()),
         }
@@ -37,10 +38,14 @@ impl Envelope {
         Ok(())
     }
 
-    /// Events, on transitions only. That quick work is done is no news.
+    /// Records events, on transitions only. The end of quick work causes no event.
     fn announce(&self, owner: &OwnerView, verdict: &Verdict, next: &Value) {
-        let before = owner::condition(&owner.status, condition::READY);
-        let after = owner::condition(next, condition::READY);
+        let transition = |kind| (owner::condition(&owner.status, kind), owner::condition(next, kind));
+        if let (None, Some(_)) = transition(condition::PAUSED) {
+            let note = owner::condition_message(next, condition::PAUSED);
+            self.applier.event(owner, EventType::Normal, Reason::Paused, &note);
+        }
+        let (before, after) = transition(condition::READY);
         if before == after {
             return;
         }
@@ -49,13 +54,10 @@ impl Envelope {
             (false, Verdict { ready: true, .. }) => return,
             (_, Verdict { ready: true, .. }) => (EventType::Normal, Reason::Ready),
             (_, Verdict { failed: true, reason, .. }) => (EventType::Warning, *reason),
-            (
-                _,
-                Verdict {
-                    reason: reason @ (Reason::Paused | Reason::Deleting | Reason::InputMissing), ..
-                },
-            ) => (EventType::Normal, *reason),
-            // Between two kinds of waiting there is no transition.
+            (_, Verdict { reason: reason @ (Reason::Deleting | Reason::InputMissing), .. }) => {
+                (EventType::Normal, *reason)
+            }
+            // A change between two reasons for waiting is no transition.
             _ if was_ready => (EventType::Normal, verdict.reason),
             _ => return,
         };

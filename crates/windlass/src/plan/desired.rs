@@ -1,7 +1,8 @@
-//! A desired object: what shall be applied, in one canonical form.
+//! A desired object in its canonical form.
 //!
-//! It promises: equal objects have equal forms, whatever built them. Nulls, the status, empty label and annotation maps are
-//! gone; `stringData` of a Secret is in `data`, so that what is applied is what is stored.
+//! It promises: equal objects have equal forms, whatever built them. Nulls, the status, and empty label and
+//! annotation maps are removed; `stringData` of a Secret is moved to `data`, so that the applied object
+//! equals the stored one.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -17,8 +18,8 @@ use crate::live::Kind;
 use crate::live::kind::{has_content, id, is_secret};
 use crate::names::mark;
 
-/// An object as it shall be.
-#[derive(Clone)]
+/// An object in its desired state.
+#[derive(Clone, PartialEq)]
 pub struct Desired {
     pub(crate) resource: ResourceType,
     pub(crate) key: ObjectKey,
@@ -26,7 +27,8 @@ pub struct Desired {
 }
 
 impl Desired {
-    /// The canonical form of an object. One that names no namespace is in `namespace`, if its kind has namespaces.
+    /// Returns the canonical form of an object. An object without a namespace is placed in `namespace` if its
+    /// kind is namespaced.
     pub(crate) fn of<K: Kind + Serialize>(object: &K, namespace: Option<&str>) -> Result<Self, PlanError> {
         let resource = ResourceType::of::<K>();
         let body = serde_json::to_value(object).map_err(|error| {
@@ -35,7 +37,7 @@ impl Desired {
         Self::from_value(resource, body, namespace)
     }
 
-    /// The same, of an object that is JSON already.
+    /// Returns the canonical form of an object that is already JSON.
     pub(crate) fn from_value(
         resource: ResourceType,
         mut body: Value,
@@ -54,11 +56,11 @@ impl Desired {
         let key = match own.or(namespace).filter(|_| resource.namespaced) {
             Some(namespace) => ObjectKey::namespaced(Str::new(namespace), name),
             None if resource.namespaced => {
-                let said = format!(
+                let message = format!(
                     "{} {name} has no namespace, and neither has its owner: set metadata.namespace",
                     resource.kind
                 );
-                return Err(PlanError::new(said));
+                return Err(PlanError::new(message));
             }
             None => ObjectKey::cluster(name),
         };
@@ -73,22 +75,23 @@ impl Desired {
         Ok(Self { resource, key, body })
     }
 
-    /// The object's kind.
+    /// Returns the kind of the object.
     pub fn resource(&self) -> &ResourceType {
         &self.resource
     }
 
-    /// Its namespace and name.
+    /// Returns the namespace and the name of the object.
     pub fn key(&self) -> &ObjectKey {
         &self.key
     }
 
-    /// The object as JSON, to be changed by a mutation. Its kind and name are not to be changed.
+    /// Returns the object as JSON, to be changed by a mutation. A mutation must not change the kind or the
+    /// name.
     pub fn body_mut(&mut self) -> &mut Value {
         &mut self.body
     }
 
-    /// The object as JSON.
+    /// Returns the object as JSON.
     pub fn body(&self) -> &Value {
         &self.body
     }
@@ -103,21 +106,22 @@ impl Desired {
         self.set(&["metadata", "annotations"], key, value);
     }
 
-    /// Sets a label of the pods that the object makes, if it makes any. Not in its selector, which cannot be changed.
+    /// Sets a label of the pods that the object creates, if it creates any. The label is not added to the
+    /// selector, which is immutable.
     pub fn label_pods(&mut self, key: &str, value: impl Into<String>) {
         if self.makes_pods() {
             self.set(&["spec", "template", "metadata", "labels"], key, value);
         }
     }
 
-    /// Sets an annotation of the pods that the object makes, if it makes any: a change of it rolls them.
+    /// Sets an annotation of the pods that the object creates, if it creates any: changing it rolls the pods.
     pub fn annotate_pods(&mut self, key: &str, value: impl Into<String>) {
         if self.makes_pods() {
             self.set(&["spec", "template", "metadata", "annotations"], key, value);
         }
     }
 
-    /// Returns whether it makes pods from a template.
+    /// Returns whether the object creates pods from a template.
     pub fn makes_pods(&self) -> bool {
         let known = matches!(
             (&*self.resource.group, &*self.resource.kind),
@@ -126,17 +130,17 @@ impl Desired {
         known && self.body.pointer("/spec/template").is_some_and(Value::is_object)
     }
 
-    /// Returns whether its content is secret, so that a digest of it must be keyed.
+    /// Returns whether the content of the object is secret, so that its digest must be keyed.
     pub(crate) fn is_secret(&self) -> bool {
         is_secret(&self.resource)
     }
 
-    /// Returns whether others depend on its content, not only on its being there.
+    /// Returns whether other nodes depend on the content of the object, not only on its existence.
     pub(crate) fn has_content(&self) -> bool {
         has_content(&self.resource)
     }
 
-    /// Its content apart from its metadata.
+    /// Returns the content of the object without its metadata.
     pub(crate) fn content(&self) -> Value {
         let mut content = self.body.clone();
         if let Some(members) = content.as_object_mut() {
@@ -145,7 +149,7 @@ impl Desired {
         content
     }
 
-    /// The digest of the content that flows into what comes after it, if its kind has one.
+    /// Returns the digest of the content that flows into the nodes after it, if its kind has content.
     pub(crate) fn content_digest(&self) -> Result<Option<Vec<u8>>, PlanError> {
         if !self.has_content() {
             return Ok(None);
@@ -153,7 +157,8 @@ impl Desired {
         Ok(Some(Digest::of(&self.content())?.as_bytes().to_vec()))
     }
 
-    /// What people read of it: `Deployment shop-core`, with the namespace where that is not the owner's.
+    /// Returns the readable name of the object: `Deployment shop-core`, with the namespace if that is not the
+    /// owner's.
     pub(crate) fn id(&self, home: Option<&str>) -> String {
         id(&self.resource, &self.key, home)
     }
@@ -171,20 +176,20 @@ impl Desired {
 }
 
 impl std::fmt::Debug for Desired {
-    // It may be a Secret.
+    // The body is left out of debug output: the object may be a Secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.resource.kind, self.key)
     }
 }
 
-/// The digest that an object carries.
+/// Returns the digest that is written to an object.
 pub(crate) fn digest_of(desired: &Desired) -> String {
     let annotations = desired.body.pointer("/metadata/annotations");
     let digest = annotations.and_then(|annotations| annotations.get(mark::DIGEST)).and_then(Value::as_str);
     digest.unwrap_or_default().to_owned()
 }
 
-/// Removes what says nothing.
+/// Removes empty values.
 fn tidy(body: &mut Value) {
     drop_nulls(body);
     if let Some(members) = body.as_object_mut() {
@@ -219,7 +224,8 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// The server would do the same, and then keep `stringData` in what we own though it is nowhere in the object.
+/// Moves `stringData` to `data`. The server would do the same, and then keep `stringData` among the fields
+/// that we own although the stored object does not have it.
 fn encode_string_data(body: &mut Value) {
     let Some(members) = body.as_object_mut() else { return };
     let Some(Value::Object(texts)) = members.remove("stringData") else { return };
@@ -240,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_is_left_out() {
+    fn empty_values_are_removed() {
         let object = json!({"metadata": {"name": "web", "labels": {}, "annotations": {}, "uid": "x"},
             "spec": {"selector": {}, "template": {"metadata": {"labels": {}}, "spec": {"containers": [], "securityContext": {}}}},
             "status": {"replicas": 1}});
@@ -262,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_lends_its_namespace_unless_the_kind_has_none() {
+    fn an_object_without_a_namespace_is_placed_in_that_of_its_owner_if_its_kind_is_namespaced() {
         assert_eq!(of::<Secret>(json!({"metadata": {"name": "s"}})).unwrap().key.to_string(), "shop/s");
         assert_eq!(
             of::<Secret>(json!({"metadata": {"name": "s", "namespace": "n"}})).unwrap().key.to_string(),
@@ -280,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nameless_object_is_refused() {
+    fn an_object_without_a_name_is_refused() {
         assert!(of::<Secret>(json!({"metadata": {}})).unwrap_err().to_string().contains("metadata.name"));
     }
 }

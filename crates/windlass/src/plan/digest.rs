@@ -1,10 +1,10 @@
-//! Digests that may be seen, of content that may not.
+//! Digests of secret content that may be published.
 //!
-//! A plain hash of a password in an annotation can be guessed by whoever reads it. So digests of secret content are keyed, with
-//! a secret of the installation ([`DigestKey`]).
+//! Anybody who can read an annotation can guess a password from its plain hash. Digests of secret content are
+//! therefore keyed with a secret of the installation ([`DigestKey`]).
 //!
-//! Should that key be lost, nothing must restart because of it: a [`Stamp`] remembers which key it was made with, and what was made
-//! with another key is not taken for a change.
+//! Losing that key must restart nothing: a [`Stamp`] records the key that it was made with, and a stamp of
+//! another key does not count as a change.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use windlass_runtime::cache::Digest;
 
 use crate::names::naming::hex;
 
-/// The bytes of a digest that are written: 128 bits, which nobody finds a second content for.
+/// The number of bytes of a digest that are written: 128 bits, enough to rule out collisions.
 const WRITTEN: usize = 16;
 
 /// The secret of an installation with which digests are keyed.
@@ -24,23 +24,23 @@ pub struct DigestKey {
 }
 
 impl DigestKey {
-    /// A key of these bytes.
+    /// Returns a key of these bytes.
     pub fn from_bytes(bytes: &[u8; 32]) -> Self {
         let key = hmac::Key::new(hmac::HMAC_SHA256, bytes);
         let id = hex(&hmac::sign(&key, b"windlass key id").as_ref()[..4]);
         Self { id, key }
     }
 
-    /// The digest of an object's canonical form.
+    /// Returns the digest of an object's canonical form.
     pub(crate) fn digest(&self, content: Digest) -> String {
         hex(&hmac::sign(&self.key, content.as_bytes()).as_ref()[..WRITTEN])
     }
 
-    /// The digest of what several dependencies came to.
+    /// Returns the combined digest of several dependencies.
     fn combined<'a>(&self, contents: impl IntoIterator<Item = &'a Content>) -> String {
         let mut context = hmac::Context::with_key(&self.key);
         for Content { id, digest } in contents {
-            // With lengths, so that no two lists have one form.
+            // Lengths are included, so that no two lists have the same form.
             context.update(&(id.len() as u64).to_be_bytes());
             context.update(id.as_bytes());
             context.update(&(digest.len() as u64).to_be_bytes());
@@ -56,21 +56,22 @@ impl fmt::Debug for DigestKey {
     }
 }
 
-/// The plain digest of an object whose content everybody may know.
+/// Returns the plain digest of an object with content that is not secret.
 pub(crate) fn plain(content: Digest) -> String {
     hex(&content.as_bytes()[..WRITTEN])
 }
 
-/// What the content of a dependency came to.
+/// The content of a dependency, as a digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Content {
-    /// Which dependency.
+    /// The id of the dependency's node.
     pub(crate) id: String,
-    /// Its digest, or whatever else changes when its content does. Never written as it is.
+    /// The digest of the content, or another value that changes with the content. It is never written
+    /// unkeyed.
     pub(crate) digest: Vec<u8>,
 }
 
-/// What the contents of all dependencies of a workload came to, and the token of it in the pod template.
+/// The combined digest of the contents of all dependencies of a workload, and its token in the pod template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     key: String,
@@ -79,9 +80,9 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp for these contents, given the one that the live object has.
+    /// Returns the stamp for these contents, given the stamp of the live object.
     ///
-    /// Its token is new exactly if the contents are known to have changed.
+    /// The token is new exactly if the contents are known to have changed.
     pub(crate) fn next(key: &DigestKey, contents: &[Content], live: Option<&str>) -> Self {
         let digest = key.combined(contents);
         let live = live.and_then(Self::read);
@@ -92,7 +93,7 @@ impl Stamp {
         Self { key: key.id.clone(), digest, token }
     }
 
-    /// What the pod template carries.
+    /// Returns the token that the pod template carries.
     pub(crate) fn token(&self) -> &str {
         &self.token
     }
@@ -165,7 +166,8 @@ mod tests {
     const B: (&str, &[u8]) = ("ConfigMap b", b"y");
     const C: (&str, &[u8]) = ("Secret c", b"z");
 
-    /// The token is written into pod templates: each of these values that changes restarts pods of every installation.
+    /// The token is written into pod templates: each of these values that changes restarts pods of every
+    /// installation.
     #[test]
     fn the_token_of_several_dependencies_depends_on_their_order_and_never_changes() {
         let token = |all: &[(&str, &[u8])]| Stamp::next(&key(7), &several(all), None).token().to_owned();

@@ -10,6 +10,8 @@ pub(crate) struct Draft {
     pub(crate) after: Vec<Edge>,
     pub(crate) options: Options,
     pub(crate) enabled: bool,
+    /// The nodes that replace it, if it is not planned.
+    pub(crate) replaced_by: Option<Vec<Index>>,
 }
 
 /// A node that another one comes after.
@@ -20,17 +22,17 @@ pub(crate) struct Edge {
     pub(crate) content: bool,
 }
 
-/// The position of a node. What a plan asks for stands before everything that it plans.
+/// The position of a node. The objects that a plan asks for come before everything that it plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Index {
-    /// Something that was asked for.
+    /// An object that the plan asks for.
     Need(usize),
-    /// Something that was planned.
+    /// A node that was planned.
     Planned(usize),
 }
 
 impl Draft {
     pub(crate) fn new(id: String, node: Box<dyn Node>) -> Self {
-        Self { id, node, after: Vec::new(), options: Options::default(), enabled: true }
+        Self { id, node, after: Vec::new(), options: Options::default(), enabled: true, replaced_by: None }
     }
 }

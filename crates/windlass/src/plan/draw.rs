@@ -1,4 +1,4 @@
-//! From an owner to its finished plan: one function draws, for reconciles, previews and sketches alike.
+//! Draws the finished plan of an owner: the same function serves reconciles, previews and sketches.
 
 use std::time::Duration;
 
@@ -10,26 +10,26 @@ use super::{Kinds, Plan};
 use crate::error::PlanError;
 use crate::needs::{Answers, Pass, PassEnd};
 
-/// The rounds of one pass.
+/// The maximum number of rounds of one pass.
 const ROUNDS: usize = 4;
-/// How long one pass waits for objects that it asked for, in all.
+/// The time that one pass waits, in total, for the objects that it asked for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The author's part of drawing: what `draw` of a blueprint does for one owner.
+/// The author's part of drawing: the call of a blueprint's `draw` for one owner.
 pub(crate) type Draw<'a> = &'a (dyn Fn(&mut Needs<'_>, &mut Plan) -> Result<(), PlanError> + Send + Sync);
 
 /// The reason why there is no plan.
 pub(crate) enum NoPlan {
     /// The plan cannot be drawn.
     Wrong(PlanError),
-    /// The plan depends on something that is not known yet: why.
+    /// The plan depends on an object that is not known yet, for this reason.
     Unknown(String),
-    /// The plan asked for something new in every round: which objects.
+    /// The plan asked for new objects in every round: these.
     OutOfRounds(String),
 }
 
 impl NoPlan {
-    /// What the end of the pass means for the objects that it asked for.
+    /// Returns how the pass ended, for the objects that it asked for.
     pub(crate) fn end(&self) -> PassEnd {
         match self {
             Self::Wrong(_) | Self::Unknown(_) => PassEnd::Incomplete,
@@ -44,7 +44,7 @@ impl From<PlanError> for NoPlan {
     }
 }
 
-/// Draws once, from what is known now.
+/// Draws the plan once, from the objects known now.
 pub(crate) fn once(
     answers: &dyn Answers,
     kinds: &Kinds,
@@ -55,13 +55,37 @@ pub(crate) fn once(
     let mut needs = Needs::new(answers, kinds, &plan);
     match draw(&mut needs, &mut plan) {
         Ok(()) => plan.finish(),
-        // What is wrong with the plan, such as a kind that is not declared, would not become known by waiting.
+        // An error in the plan, such as an undeclared kind, does not go away by waiting.
         Err(unknown) if unknown.is_unknown() => Err(plan.finish().err().unwrap_or(unknown)),
         Err(wrong) => Err(wrong),
     }
 }
 
-/// Draws until nothing new is asked for. Only the last round counts for nodes, digests, errors and advice.
+/// Fails if two plans that were drawn from the same facts differ: such a plan would be written again and
+/// again. Only debug builds make this check.
+fn is_same_twice(one: &Drawn, other: &Drawn) -> Result<(), PlanError> {
+    let differs = |message: String| {
+        Err(PlanError::new(format!(
+            "the plan is not the same when it is drawn twice: {message}. Look for a time, a random value or an unsorted list in it"
+        )))
+    };
+    let (ones, others): (Vec<_>, Vec<_>) = (one.places().collect(), other.places().collect());
+    if ones.len() != others.len() {
+        return differs(format!("it has {} nodes, and then {}", ones.len(), others.len()));
+    }
+    for (one, other) in ones.iter().zip(&others) {
+        if one.id != other.id {
+            return differs(format!("where {} was, {} is", one.id, other.id));
+        }
+        if one.node.sketch() != other.node.sketch() || one.after != other.after {
+            return differs(format!("{} has other content", one.id));
+        }
+    }
+    Ok(())
+}
+
+/// Draws the plan until it asks for nothing new. Only the last round counts for nodes, digests, errors and
+/// advice.
 pub(crate) async fn in_rounds(
     pass: &Pass<'_>,
     kinds: &Kinds,
@@ -74,7 +98,12 @@ pub(crate) async fn in_rounds(
         let drawn = once(pass, kinds, namespace, draw);
         let new = pass.new_asks();
         if new.is_empty() {
-            return Ok(drawn?);
+            let drawn = drawn?;
+            if cfg!(debug_assertions) {
+                let again = once(pass, kinds, namespace, draw)?;
+                is_same_twice(&drawn, &again)?;
+            }
+            return Ok(drawn);
         }
         if round == ROUNDS {
             let message = format!(

@@ -1,19 +1,29 @@
-//! A finished plan: its graph, and what must be known about all of it.
+//! A finished plan: its graph, and facts about the plan as a whole.
 
 use windlass_graph::{Graph, Key};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::resource::ResourceType;
 
 use super::Drafting;
-use super::draft::Index;
+use super::draft::{Draft, Index};
 use super::node::Place;
 use crate::error::PlanError;
 
 /// A finished plan.
 pub(crate) struct Drawn {
     pub(crate) graph: Graph<Place>,
-    /// What the user should do otherwise.
+    /// Advice for the user: settings that work but should be changed.
     pub(crate) advice: Vec<String>,
+    /// The objects that the plan mentions without planning them, with the time of their deletion.
+    pub(crate) departures: Vec<Departure>,
+}
+
+/// An object that the plan mentions without planning it, and the time of its deletion.
+pub(crate) struct Departure {
+    pub(crate) resource: ResourceType,
+    pub(crate) key: ObjectKey,
+    /// The nodes that must be ready before the object is deleted; none if it is deleted first.
+    pub(crate) replaced_by: Vec<usize>,
 }
 
 impl Drawn {
@@ -21,19 +31,26 @@ impl Drawn {
         self.graph.iter().map(|(_, place)| place)
     }
 
-    /// Returns whether the plan has a place for this object.
+    /// Returns whether the plan contains this object.
     pub(crate) fn holds(&self, resource: &ResourceType, key: &ObjectKey) -> bool {
-        let same = |(planned, at): (&ResourceType, &ObjectKey)| {
-            planned.group == resource.group && planned.kind == resource.kind && at == key
-        };
-        self.places().filter_map(Place::object).any(same)
+        let is_it = |(planned, at): (&ResourceType, &ObjectKey)| is_same(planned, at, resource, key);
+        self.places().filter_map(Place::object).any(is_it)
     }
 
-    /// Returns whether everything that the plan asked for is known and there, and every node could be drawn. Only a complete plan
-    /// prunes.
+    /// Returns when an object that has left the plan is deleted, if the plan says so.
+    pub(crate) fn departure(&self, resource: &ResourceType, key: &ObjectKey) -> Option<&Departure> {
+        self.departures.iter().find(|departure| is_same(&departure.resource, &departure.key, resource, key))
+    }
+
+    /// Returns whether every object that the plan asked for is known and exists, and every node could be
+    /// drawn. Only a complete plan prunes.
     pub(crate) fn is_complete(&self) -> bool {
         !self.places().any(|place| place.node.is_incomplete())
     }
+}
+
+fn is_same(planned: &ResourceType, at: &ObjectKey, resource: &ResourceType, key: &ObjectKey) -> bool {
+    planned.group == resource.group && planned.kind == resource.kind && at == key
 }
 
 pub(super) fn finish(drafting: Drafting) -> Result<Drawn, PlanError> {
@@ -42,9 +59,10 @@ pub(super) fn finish(drafting: Drafting) -> Result<Drawn, PlanError> {
         return Err(all(&errors));
     }
     let mut graph: Graph<Place> = Graph::new();
-    // The place of each draft in the graph; one that is not wanted has none.
+    // The place of each draft in the graph; a draft that is not planned has none.
     let (mut of_needs, mut of_planned): (Vec<Option<Key>>, Vec<Option<Key>>) = (Vec::new(), Vec::new());
     let count = needs.len();
+    let mut unwanted = Vec::new();
     for (at, draft) in needs.into_iter().chain(planned).enumerate() {
         let key = if draft.enabled {
             let place_of = |index: Index| match index {
@@ -63,11 +81,27 @@ pub(super) fn finish(drafting: Drafting) -> Result<Drawn, PlanError> {
             let added = graph.add_after(place, &keys);
             Some(added.map_err(|error| PlanError::new(format!("{id} cannot be planned: {error}")))?)
         } else {
+            unwanted.push(draft);
             None
         };
         if at < count { of_needs.push(key) } else { of_planned.push(key) }
     }
-    Ok(Drawn { graph, advice })
+    let place_of = |index: &Index| match index {
+        Index::Need(at) => of_needs.get(*at).copied().flatten(),
+        Index::Planned(at) => of_planned.get(*at).copied().flatten(),
+    };
+    let departure = |draft: Draft| {
+        let (resource, key) = draft.node.object()?;
+        let replaced_by = match (&draft.replaced_by, draft.options.pruned_first) {
+            (_, true) => Vec::new(),
+            // A replacement that is not planned delays nothing.
+            (Some(by), _) => by.iter().filter_map(place_of).map(Key::index).collect(),
+            (None, false) => return None,
+        };
+        Some(Departure { resource: resource.clone(), key: key.clone(), replaced_by })
+    };
+    let departures = unwanted.into_iter().filter_map(departure).collect();
+    Ok(Drawn { graph, advice, departures })
 }
 
 fn all(errors: &[PlanError]) -> PlanError {
@@ -86,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_know_how_many_come_before_them() {
+    fn the_order_of_a_node_is_the_length_of_the_longest_chain_before_it() {
         let mut plan = Plan::new(Some("shop"));
         let a = plan.add(map("a"));
         let b = plan.add(map("b")).after([&a]);
@@ -98,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_wanted_is_not_there_and_holds_nobody_back() {
+    fn a_node_with_a_false_condition_is_left_out_and_delays_no_other_node() {
         let mut plan = Plan::new(Some("shop"));
         let a = plan.add(map("a")).when(false);
         plan.add(map("b")).after([a]);
@@ -108,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_is_said_at_once() {
+    fn all_errors_of_a_plan_are_reported_at_once() {
         let mut plan = Plan::new(Some("shop"));
         let mut other = Plan::new(None);
         let a = plan.add(map("a"));
@@ -124,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn one_object_has_one_place() {
+    fn an_object_that_is_planned_twice_is_an_error() {
         let mut plan = Plan::new(Some("shop"));
         plan.add(map("a"));
         plan.add(map("a"));
@@ -150,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_are_kept_unless_the_plan_says_delete() {
+    fn a_persistent_volume_claim_is_retained_unless_the_plan_says_delete() {
         let claim = || -> PersistentVolumeClaim {
             serde_json::from_value(json!({"metadata": {"name": "data"}})).unwrap()
         };

@@ -1,4 +1,4 @@
-//! The kinds that a controller deals with, declared: what is watched, and what the operator needs the right to do.
+//! Declaration of the kinds that a controller uses: the watches and the RBAC rules follow from it.
 
 use windlass_runtime::access::{Access, Verb};
 use windlass_runtime::cache::Shape;
@@ -10,7 +10,7 @@ use crate::live::watched::{self, OwnedKind};
 use crate::needs::labelled::LabelledKind;
 use crate::needs::made::MadeKind;
 
-/// The kinds that a controller deals with; see [`Controls::kinds`](crate::Controls::kinds).
+/// The kinds that a controller uses; see [`Controls::kinds`](crate::Controls::kinds).
 #[derive(Default)]
 pub struct Kinds {
     pub(crate) owned: Vec<Box<dyn OwnedKind>>,
@@ -20,13 +20,14 @@ pub struct Kinds {
 }
 
 impl Kinds {
-    /// Objects of this kind are planned: applied and owned.
+    /// Declares that objects of this kind are planned: applied and owned.
     pub fn owns<K: Kind>(&mut self) -> &mut Self {
         self.declare::<K>(false)
     }
 
-    /// Objects of this kind are planned for some owners, and it may be missing: a kind of another operator. The controller works
-    /// without it; whoever has one in the plan waits, and goes on when the kind was installed.
+    /// Declares that objects of this kind are planned for some owners, and that the kind need not be
+    /// installed: a kind of another operator. The controller works without it; an owner that has such an
+    /// object in its plan waits, and continues after the kind was installed.
     pub fn owns_if_installed<K: Kind>(&mut self) -> &mut Self {
         self.declare::<K>(true)
     }
@@ -40,7 +41,7 @@ impl Kinds {
         self
     }
 
-    /// Objects of this kind are asked for: [`Needs`](crate::Needs) can read them by name.
+    /// Declares that objects of this kind are asked for: [`Needs`](crate::Needs) can read them by name.
     pub fn requires<K: Kind>(&mut self) -> &mut Self {
         let resource = ResourceType::of::<K>();
         if !self.required.contains(&resource) {
@@ -49,14 +50,15 @@ impl Kinds {
         self
     }
 
-    /// Objects of this kind are [read](crate::Needs::read), and most of them are created by another controller of the same
-    /// operator, whose [name](crate::Controls::NAME) this is: one watch of everything that it creates serves all of them,
-    /// instead of one watch each. Other objects of the kind are watched by name, as ever.
+    /// Declares that objects of this kind are [read](crate::Needs::read), and that most of them are created
+    /// by another controller of the same operator with this [name](crate::Controls::NAME): one watch of
+    /// everything that it creates serves all of them, instead of one watch for each object. Other objects of
+    /// the kind are watched by name.
     pub fn reads_made_by<K: Kind>(&mut self, maker: &'static str) -> &mut Self {
         self.made::<K>(MadeKind::read::<K>(maker))
     }
 
-    /// The same for objects that are read [as a whole](crate::Needs::object).
+    /// Declares the same for objects that are read [as a whole](crate::Needs::object).
     pub fn looks_at_made_by<K: Kind>(&mut self, maker: &'static str) -> &mut Self {
         self.made::<K>(MadeKind::looked_at::<K>(maker))
     }
@@ -68,7 +70,8 @@ impl Kinds {
         self.requires::<K>()
     }
 
-    /// Objects of this kind that carry a label are [listed](crate::Needs::labelled) by its value, in the shape `S`.
+    /// Declares that objects of this kind with a label are [listed](crate::Needs::labelled) by the label's
+    /// value, in the shape `S`.
     ///
     /// There is one watch per kind and label key for all owners, however many values are asked for.
     pub fn lists<K: Kind, S: Shape>(&mut self, label: &'static str) -> &mut Self {
@@ -79,7 +82,7 @@ impl Kinds {
         self.requires::<K>()
     }
 
-    /// Returns whether any of the planned kinds makes pods.
+    /// Returns whether any of the planned kinds creates pods.
     pub(crate) fn makes_pods(&self) -> bool {
         self.owned.iter().any(|owned| {
             let resource = owned.resource();
@@ -87,7 +90,7 @@ impl Kinds {
         })
     }
 
-    /// Returns whether anything can depend on a content, so that digests of it are made.
+    /// Returns whether a node can depend on the content of another, so that digests of content are needed.
     pub(crate) fn has_content(&self) -> bool {
         !self.required.is_empty() || self.owned.iter().any(|owned| has_content(&owned.resource()))
     }

@@ -1,10 +1,10 @@
-//! The plan: which resources, in which order.
+//! The plan: the resources of an owner, and their order.
 //!
-//! It promises: drawing twice gives the same plan; what is wrong with it (a duplicate, an object without a name) is found
-//! when it is [finished](Plan::finish), before anything is written; an order in circles cannot be written; nothing in here
-//! does I/O.
+//! It promises: drawing twice gives the same plan; errors in a plan (a duplicate, an object without a name)
+//! are found when the plan is [finished](Plan::finish), before anything is written; a cyclic order cannot be
+//! expressed; this module does no I/O.
 //!
-//! The verbs of a plan, and what each of its nodes does, are in `nodes`.
+//! The methods that add nodes to a plan, and the behaviour of each kind of node, are in `nodes`.
 
 pub(crate) mod desired;
 pub(crate) mod digest;
@@ -44,9 +44,9 @@ use self::drawn::Drawn;
 use self::node::{Node, Place, Visit, Visited};
 use crate::error::{NodeError, PlanError, Reason};
 
-/// What a blueprint draws: nodes, and what each comes after.
+/// The result of drawing a blueprint: nodes, and the order between them.
 ///
-/// Every verb returns a handle, for [ordering](Planned::after) and for the node's options.
+/// Every method that adds a node returns a handle, for [ordering](Planned::after) and for the node's options.
 pub struct Plan {
     drafts: Drafts,
     namespace: Option<String>,
@@ -59,9 +59,9 @@ pub(crate) type Drafts = Arc<Mutex<Drafting>>;
 pub(crate) struct Drafting {
     pub(crate) needs: Vec<Draft>,
     pub(crate) planned: Vec<Draft>,
-    /// What is wrong, in the order in which it was found.
+    /// The errors in the plan, in the order in which they were found.
     pub(crate) errors: Vec<PlanError>,
-    /// What works, and should be otherwise.
+    /// Advice for the user: settings that work but should be changed.
     pub(crate) advice: Vec<String>,
 }
 
@@ -82,18 +82,20 @@ impl Drafting {
 }
 
 impl Plan {
-    /// An empty plan; objects that name no namespace are in this one. Blueprints get theirs from the controller.
+    /// Returns an empty plan; objects without a namespace are placed in this one. Blueprints get their plan
+    /// from the controller.
     pub fn new(namespace: Option<&str>) -> Self {
         Self { drafts: Arc::default(), namespace: namespace.map(str::to_owned) }
     }
 
-    /// Advice to the user: something works, and should be otherwise. Say what to do; never a secret. The status has it as the
-    /// condition `Advice` as long as the plan gives it, and nothing waits for it.
+    /// Advises the user about a setting that works but should be changed. Say what to do; never include a
+    /// secret. The status shows it as the condition `Advice` as long as the plan gives it, and nothing waits
+    /// for it.
     pub fn advise(&mut self, advice: impl Into<String>) {
         self.drafts.lock().advice.push(advice.into());
     }
 
-    /// The namespace of objects that name none.
+    /// Returns the namespace of objects that name none.
     pub(crate) fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
     }
@@ -105,7 +107,7 @@ impl Plan {
         Planned::new(Arc::clone(&self.drafts), Index::Planned(drafts.planned.len() - 1))
     }
 
-    /// Adds a node that may be wrong: its error fails the plan when it is finished.
+    /// Adds a node that may be an error: the error fails the plan when it is finished.
     pub(crate) fn node_or(&mut self, node: Result<(String, impl Node), PlanError>) -> Planned {
         match node {
             Ok((id, node)) => self.node(id, node),
@@ -116,7 +118,7 @@ impl Plan {
         }
     }
 
-    /// The key of an object of the plan.
+    /// Returns the key of an object of the plan.
     pub(crate) fn key(&self, resource: &ResourceType, name: &str) -> ObjectKey {
         let namespace = self.namespace.as_deref().filter(|_| resource.namespaced).map(Str::new);
         ObjectKey::new(namespace, name)
@@ -126,13 +128,13 @@ impl Plan {
         &self.drafts
     }
 
-    /// Nodes and edges, or everything that is wrong with them.
+    /// Returns the nodes and edges, or all errors in them.
     pub(crate) fn finish(self) -> Result<Drawn, PlanError> {
         drawn::finish(std::mem::take(&mut *self.drafts.lock()))
     }
 }
 
-/// The node of something that could not even be described; its error fails the plan.
+/// The node of an object that could not be described; its error fails the plan.
 struct Broken;
 
 impl Node for Broken {

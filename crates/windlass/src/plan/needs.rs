@@ -1,7 +1,7 @@
-//! What `draw` is given to ask for objects that the plan does not own.
+//! The parameter of `draw` that asks for objects that the plan does not own.
 //!
-//! Asking is declaring: what is asked for and is not known yet is watched from then on, and the plan is drawn again when it
-//! was read. The ways to ask are verbs of `nodes::input`, since each puts a node into the plan.
+//! An object that is asked for and not known yet is watched from then on, and the plan is drawn again once it
+//! has been read. The methods that ask are in `nodes::input`, since each puts a node into the plan.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,12 +20,13 @@ use crate::live::kind::id;
 use crate::needs::labelled::{AnyObjects, ListAsk};
 use crate::needs::{Answer, Answers, Ask, Form};
 
-/// Asks for objects that a plan needs and does not own: Secrets of users, objects of other operators, what another
-/// controller of the same operator creates.
+/// Asks for objects that a plan needs and does not own: Secrets of users, objects of other operators, what
+/// another controller of the same operator creates.
 ///
-/// An answer is *there*, *absent*, *not ready* or *unknown*. A plan that was answered "unknown", or that misses something
-/// it requires, is applied as far as it goes, but it is incomplete: it prunes nothing and is never ready. When the object
-/// arrives, the plan is drawn again. Asking twice for the same object costs nothing.
+/// An answer is *there*, *absent*, *not ready* or *unknown*. A plan that was answered "unknown", or that
+/// misses something it requires, is applied as far as it goes, but it is incomplete: it prunes nothing and is
+/// never ready. When the object arrives, the plan is drawn again. Asking twice for the same object costs
+/// nothing.
 ///
 /// ```
 /// # use k8s_openapi::api::{apps::v1::Deployment, core::v1::Secret};
@@ -40,7 +41,7 @@ pub struct Needs<'a> {
     kinds: &'a Kinds,
     drafts: Drafts,
     namespace: Option<String>,
-    /// What has been asked for, by the id of its node.
+    /// The nodes of the objects that have been asked for, by id.
     asked: Mutex<HashMap<String, Index>>,
 }
 
@@ -55,17 +56,18 @@ impl<'a> Needs<'a> {
         }
     }
 
-    /// Returns whether this is a [preview](crate::preview): every object is assumed to exist, and none has values.
+    /// Returns whether this is a [preview](crate::preview): every object is assumed to exist, and none has
+    /// values.
     pub fn is_assumed(&self) -> bool {
         self.answers.is_assumed()
     }
 
-    /// The namespace of the owner.
+    /// Returns the namespace of the owner.
     pub(crate) fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
     }
 
-    /// The key of an object in the owner's namespace, or in another one.
+    /// Returns the key of an object in the owner's namespace, or in another one.
     pub(crate) fn key(&self, resource: &ResourceType, namespace: Option<&str>, name: &str) -> ObjectKey {
         let namespace = namespace.or(self.namespace.as_deref()).filter(|_| resource.namespaced);
         ObjectKey::new(namespace.map(Str::new), name)
@@ -94,7 +96,8 @@ impl<'a> Needs<'a> {
         self.answers.list(ask)
     }
 
-    /// The node of something that was asked for: made at first, and the same one from then on.
+    /// Returns the node of an object that was asked for: created at the first call, the same one from then
+    /// on.
     pub(crate) fn node(&self, id: String, node: impl Node) -> Planned {
         let drafts = &self.drafts;
         let index = *self.asked.lock().entry(id.clone()).or_insert_with(|| {

@@ -1,7 +1,7 @@
-//! What a node of a plan can do, and what it may ask of the run that visits it.
+//! The traits between a node of a plan and the run that visits it.
 //!
-//! A node kind implements [`Node`] in a file of its own in `nodes`. It reaches the cluster only through [`Visit`], which the
-//! applier implements, so that a node kind can be tested without a cluster.
+//! A node kind implements [`Node`] in a file of its own in `nodes`. It reaches the cluster only through
+//! [`Visit`], which the applier implements, so that a node kind can be tested without a cluster.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -32,28 +32,28 @@ pub(crate) type Visited = Result<Progress<Wait>, NodeError>;
 pub struct Wait {
     pub(crate) reason: Reason,
     pub(crate) message: String,
-    /// When to look again, if nothing will wake the owner.
+    /// The time after which to look again, if no watch will wake the owner.
     pub(crate) poll: Option<Duration>,
 }
 
 impl Wait {
-    /// Something needs more time, and a watch will tell.
+    /// A wait for something that needs more time; a watch reports its end.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self::because(Reason::Waiting, message)
     }
 
-    /// The same for another reason.
+    /// The same, with another reason.
     pub(crate) fn because(reason: Reason, message: impl Into<String>) -> Self {
         Self { reason, message: message.into(), poll: None }
     }
 
-    /// Nothing tells when it is over: look again after this time.
+    /// Sets the time after which to look again, because no watch reports the end of the wait.
     pub(crate) fn poll(mut self, poll: Duration) -> Self {
         self.poll = Some(poll);
         self
     }
 
-    /// The reason in one word.
+    /// Returns the reason in one word.
     pub fn reason(&self) -> Reason {
         self.reason
     }
@@ -73,25 +73,25 @@ impl fmt::Display for Wait {
 
 /// One kind of node: its description, its visit, its removal.
 pub(crate) trait Node: Send + Sync + 'static {
-    /// What becomes of the node, in a few words, for previews.
+    /// Describes in a few words what is done for the node, for previews.
     fn describe(&self) -> String;
 
-    /// The object that the node is about, if it is about one of ours.
+    /// Returns the object of the node, if the node has an object that the owner owns.
     fn object(&self) -> Option<(&ResourceType, &ObjectKey)> {
         None
     }
 
-    /// What the node comes to without a cluster, for sketches.
+    /// Returns the result of the node without a cluster, for sketches.
     fn sketch(&self) -> Sketched<'_> {
         Sketched::Nothing
     }
 
-    /// The kind of a node that is about no object, for metrics.
+    /// Returns the kind of a node without an object, for metrics.
     fn kind(&self) -> &'static str {
         "object"
     }
 
-    /// Returns whether the node is something that the plan asked for.
+    /// Returns whether the node is an object that the plan asked for.
     fn is_need(&self) -> bool {
         false
     }
@@ -101,7 +101,7 @@ pub(crate) trait Node: Send + Sync + 'static {
         false
     }
 
-    /// Returns whether the object stays when it leaves the plan, and goes with its owner.
+    /// Returns whether the object stays when it leaves the plan, and is deleted with its owner.
     fn outlives_plan(&self) -> bool {
         false
     }
@@ -111,42 +111,43 @@ pub(crate) trait Node: Send + Sync + 'static {
         false
     }
 
-    /// Returns whether its removal undoes something outside of the cluster, so that the owner needs a finalizer.
+    /// Returns whether its removal undoes something outside of the cluster, so that the owner needs a
+    /// finalizer.
     fn undoes(&self) -> bool {
         false
     }
 
-    /// Brings the node to where the plan wants it, without waiting for anything that takes long.
+    /// Brings the node to its planned state, without waiting for long operations.
     fn visit<'a>(&'a self, place: &'a Place, run: &'a dyn Visit) -> BoxFuture<'a, Visited>;
 
-    /// Takes the node down, when its owner is deleted in order. By default its object is deleted.
+    /// Removes the node when its owner is deleted in order. By default its object is deleted.
     fn remove<'a>(&'a self, place: &'a Place, run: &'a dyn Visit) -> BoxFuture<'a, Visited> {
         remove_object(place, run).boxed()
     }
 }
 
-/// A node of the graph: what it is, where it stands, and what the author said about it.
+/// A node of the graph: its kind, its position, and the options that the author set.
 pub(crate) struct Place {
     pub(crate) id: String,
     pub(crate) node: Box<dyn Node>,
     pub(crate) options: Options,
-    /// Its index in the graph.
+    /// The index of the node in the graph.
     pub(crate) index: usize,
     /// The indexes of the nodes that it comes after.
     pub(crate) after: Vec<usize>,
-    /// The indexes of the nodes whose content flows into it, in the order in which the author named them.
+    /// The indexes of the nodes that pass their content to it, in the order in which the author named them.
     pub(crate) contents: Vec<usize>,
     /// The length of the longest chain before it.
     pub(crate) order: usize,
 }
 
 impl Place {
-    /// The object that the node is about, if it is about one of ours.
+    /// Returns the object of the node, if the node has an object that the owner owns.
     pub(crate) fn object(&self) -> Option<(&ResourceType, &ObjectKey)> {
         self.node.object()
     }
 
-    /// Returns whether its object outlives its place in the plan, and its owner.
+    /// Returns whether the object of the node is kept when it leaves the plan, and when its owner is deleted.
     pub(crate) fn retained(&self) -> bool {
         self.options.retain.unwrap_or_else(|| self.object().is_some_and(|(resource, _)| is_data(resource)))
     }
@@ -158,7 +159,8 @@ impl windlass_graph::Node for Place {
     }
 }
 
-/// What a node comes to without a cluster.
+/// The result of a node without a cluster.
+#[derive(PartialEq)]
 pub(crate) enum Sketched<'a> {
     /// This object would be applied.
     Object(&'a Desired),
@@ -168,24 +170,24 @@ pub(crate) enum Sketched<'a> {
     Renewed(&'a str),
     /// The node offers content of this digest.
     Offers(&'a [u8]),
-    /// The node waits: why.
+    /// The node waits, for this reason.
     Waits(&'a str),
-    /// Neither.
+    /// The node does none of this.
     Nothing,
 }
 
-/// How an object is written.
+/// The method of writing an object.
 #[derive(Clone, Copy)]
 pub(crate) enum How<'a> {
-    /// By server-side apply.
+    /// The object is written by server-side apply.
     Apply,
     /// Only our marks are put on the object: its content is never touched.
     Marks,
-    /// By server-side apply of what is made anew, given the object that exists.
+    /// A new version, made from the existing object, is written by server-side apply.
     Remake(&'a dyn Remake),
 }
 
-/// Makes an object anew, given the one that exists.
+/// Makes a new version of an object from the existing one.
 pub(crate) trait Remake: Send + Sync {
     fn remake<'a>(&'a self, present: &'a Value) -> BoxFuture<'a, Result<Desired, NodeError>>;
 }
@@ -195,12 +197,12 @@ pub(crate) trait Remake: Send + Sync {
 pub(crate) struct Write<'a> {
     pub(crate) place: &'a Place,
     pub(crate) desired: &'a Desired,
-    /// What was last refused or fought over is recognised by this digest.
+    /// The digest by which a content that was refused or fought over is recognised.
     pub(crate) digest: &'a str,
     pub(crate) how: How<'a>,
 }
 
-/// What came of the attempt to create an object.
+/// The result of an attempt to create an object.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Creation {
     /// It was created.
@@ -209,34 +211,38 @@ pub(crate) enum Creation {
     Exists,
 }
 
-/// What a node may ask of the run that visits it.
+/// The functions of a run that a visited node may call.
 pub(crate) trait Visit: Send + Sync {
-    /// The owner of the plan.
+    /// Returns whether the run writes and does nothing, because the owner is paused.
+    fn is_observing(&self) -> bool;
+
+    /// Returns the owner of the plan.
     fn owner(&self) -> &OwnerView;
 
-    /// The live object, from the cache. Fails if the kind is not declared.
+    /// Returns the live object from the cache. Fails if the kind is not declared.
     fn live(&self, resource: &ResourceType, key: &ObjectKey) -> Result<Option<LiveRef>, NodeError>;
 
-    /// Why objects of a kind cannot exist now, where that is to be expected. Fails if the kind is not declared.
+    /// Returns the reason why objects of a kind cannot exist now, if that is expected. Fails if the kind is
+    /// not declared.
     fn missing_kind(&self, resource: &ResourceType) -> Result<Option<String>, NodeError>;
 
-    /// The object as the server has it.
+    /// Reads the object from the server.
     fn read<'a>(
         &'a self,
         resource: &'a ResourceType,
         key: &'a ObjectKey,
     ) -> BoxFuture<'a, Result<Option<Value>, NodeError>>;
 
-    /// The desired object with the mutations of its node and of the controller.
+    /// Applies the mutations of the node and of the controller to the desired object.
     fn mutate(&self, place: &Place, desired: &mut Desired) -> Result<(), NodeError>;
 
     /// Puts labels, order and ownership on an object.
     fn mark(&self, place: &Place, desired: &mut Desired) -> Result<(), NodeError>;
 
-    /// The marks of a node's object, without its content.
+    /// Returns the marks of a node's object, without its content.
     fn marks(&self, place: &Place, resource: &ResourceType, key: &ObjectKey) -> Result<Desired, NodeError>;
 
-    /// The planned object with everything that all objects of a plan have, its digest included.
+    /// Returns the planned object with everything that all objects of a plan have, its digest included.
     fn complete<'a>(
         &'a self,
         place: &'a Place,
@@ -244,10 +250,10 @@ pub(crate) trait Visit: Send + Sync {
         live: Option<&'a Live>,
     ) -> BoxFuture<'a, Result<Desired, NodeError>>;
 
-    /// Creates the object, if none of its name exists.
+    /// Creates the object if no object of its name exists.
     fn create<'a>(&'a self, write: Write<'a>) -> BoxFuture<'a, Result<Creation, NodeError>>;
 
-    /// Applies to the object that exists.
+    /// Applies to the existing object.
     fn update<'a>(
         &'a self,
         write: Write<'a>,
@@ -255,22 +261,32 @@ pub(crate) trait Visit: Send + Sync {
         why: &'a str,
     ) -> BoxFuture<'a, Result<(), NodeError>>;
 
-    /// Adopts what exists under the object's name, if it may be adopted; fails with a collision otherwise.
+    /// Adopts the existing object of this name if it may be adopted; fails with a collision otherwise.
     fn adopt<'a>(&'a self, write: Write<'a>) -> BoxFuture<'a, Result<(), NodeError>>;
 
-    /// Returns whether a live object is data that an earlier owner of the same name left behind for this one.
+    /// Records the version of the data that this incarnation of an object holds.
+    fn record<'a>(
+        &'a self,
+        resource: &'a ResourceType,
+        key: &'a ObjectKey,
+        uid: Uid,
+        version: &'a str,
+    ) -> BoxFuture<'a, Result<(), NodeError>>;
+
+    /// Returns whether a live object is data that an earlier owner of the same name left behind.
     fn was_left_for_us(&self, live: &Live) -> bool;
 
-    /// The error for an object of the planned name that is not ours.
+    /// Returns the error for an object of the planned name that the owner does not own.
     fn collision(&self, live: &Live) -> NodeError;
 
-    /// Fails if a missing object goes with its owner, which is being deleted; asked of the server, once in a run.
+    /// Fails if a missing object was deleted together with its owner; asks the server at most once in a run.
     fn ensure_owner(&self) -> BoxFuture<'_, Result<(), NodeError>>;
 
     /// Returns whether the node's object has existed before.
     fn was_there(&self, place: &Place) -> bool;
 
-    /// Watches an object that is not ours, so that its change wakes the owner; returns whether it exists.
+    /// Watches an object that the owner does not own, so that its change wakes the owner; returns whether it
+    /// exists.
     fn watch_foreign<'a>(&'a self, resource: &'a ResourceType, key: &'a ObjectKey) -> BoxFuture<'a, bool>;
 
     /// Deletes the objects of a former operator that would go on writing this node's object.
@@ -291,31 +307,36 @@ pub(crate) trait Visit: Send + Sync {
     /// Offers the content of a node to those that come after it.
     fn offer(&self, place: &Place, digest: Vec<u8>);
 
-    /// The content that another node offered.
+    /// Returns the content that another node offered.
     fn content(&self, index: usize) -> Option<Content>;
 
     /// Returns whether another node is [renewed](Node::is_renewed).
     fn is_renewed(&self, index: usize) -> bool;
 
-    /// The body of a renewed object of this run: read from the server at most once, and never kept beyond the run.
+    /// Returns the body of a renewed object of this run: read from the server at most once, and never kept
+    /// beyond the run.
     fn body(&self, index: usize) -> BoxFuture<'_, Result<Option<Value>, NodeError>>;
 
-    /// Hands the body of a renewed object to those that are made from it.
+    /// Reads the bodies of the existing renewed objects that the content of this node flows into from the
+    /// server.
+    fn renewed_after(&self, index: usize) -> BoxFuture<'_, Result<Vec<Value>, NodeError>>;
+
+    /// Offers the body of a renewed object to the objects that are made from it.
     fn offer_body(&self, place: &Place, body: Value);
 
-    /// Notes that an object was generated, now or ever.
+    /// Records that an object was generated, now or earlier.
     fn note_generated(&self, resource: &ResourceType, name: &str);
 
-    /// The owner has to be reconciled at this time, at the latest.
+    /// Records that the owner has to be reconciled at this time at the latest.
     fn note_due(&self, due: Timestamp);
 
-    /// How long a node has been unfinished.
+    /// Returns the time for which a node has been unfinished.
     fn unfinished_for(&self, place: &Place) -> Duration;
 
-    /// A node is finished.
+    /// Records that a node is finished.
     fn finished(&self, place: &Place);
 
-    /// What keeps the pods of a workload from running.
+    /// Returns the reason why the pods of a workload do not run, if there is one.
     fn pod_problem(&self, resource: &ResourceType, key: &ObjectKey) -> Option<String>;
 }
 
@@ -337,7 +358,7 @@ async fn remove_object(place: &Place, run: &dyn Visit) -> Visited {
     })
 }
 
-/// The progress of an object that is being deleted.
+/// Returns the progress of an object that is being deleted.
 pub(crate) fn being_deleted(live: &Live) -> Progress<Wait> {
     let held: Vec<&str> = live.metadata.finalizers.iter().map(|finalizer| &**finalizer).collect();
     let message = if held.is_empty() {
@@ -348,7 +369,7 @@ pub(crate) fn being_deleted(live: &Live) -> Progress<Wait> {
     Wait::new(message).into()
 }
 
-/// The progress of an object that was written and is not in the cache yet.
+/// Returns the progress of an object that was written and is not in the cache yet.
 pub(crate) fn not_read_back() -> Progress<Wait> {
     Wait::new("it has not been read back yet").into()
 }

@@ -1,4 +1,4 @@
-//! What the author says about a node beside what it is.
+//! Options of a node, set by the author of the plan.
 
 use windlass_runtime::resource::ResourceType;
 
@@ -14,20 +14,20 @@ pub(crate) type Mutation = Box<dyn Fn(&mut Desired) -> Result<(), PlanError> + S
 /// The policy for a field that another field manager holds with another value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Conflicts {
-    /// Take the field. The default: the owner's spec is where to change things.
+    /// Take the field. This is the default: changes belong into the owner's spec.
     #[default]
     Take,
-    /// Write nothing, and say in the status who holds what.
+    /// Write nothing, and name the field and its manager in the status.
     Report,
 }
 
-/// The policy for a field that differs and that the API does not allow to be changed.
+/// The policy for a field that differs and that the API does not allow to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Immutable {
-    /// Write nothing, and say in the status which field it is. The default, but for the kinds below.
+    /// Write nothing, and name the field in the status. This is the default, except for the kinds below.
     Report,
-    /// Delete the object, leaving what it owns in place (pods go on), and create it again. The default for RoleBindings and
-    /// ClusterRoleBindings, which own nothing.
+    /// Delete the object without its dependents (pods keep running), and create it again. This is the default
+    /// for RoleBindings and ClusterRoleBindings, which own nothing.
     Recreate,
 }
 
@@ -40,7 +40,7 @@ impl Immutable {
     }
 }
 
-/// What the author said about a node beside what it is.
+/// Options of a node, set by the author of the plan.
 #[derive(Default)]
 pub(crate) struct Options {
     pub(crate) check: Option<Check>,
@@ -48,5 +48,8 @@ pub(crate) struct Options {
     pub(crate) conflicts: Conflicts,
     pub(crate) immutable: Option<Immutable>,
     pub(crate) retain: Option<bool>,
+    /// True if the object is deleted as soon as it leaves the plan, without waiting for the rest of the plan
+    /// to be ready.
+    pub(crate) pruned_first: bool,
     pub(crate) predecessors: Vec<Predecessor>,
 }

@@ -1,4 +1,4 @@
-//! The owner of a plan, as far as applying the plan needs to know it.
+//! The owner of a plan, as far as the applier needs to know it.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use windlass_runtime::object::owner::{Owner, OwnerError};
 use windlass_runtime::resource::ResourceType;
 
 use crate::live::Kind;
-use crate::names::{ask, label};
+use crate::names::{self, ask, label};
 
-/// The owner of a plan, in every respect but its spec.
+/// The owner of a plan, without its spec.
 pub(crate) struct OwnerView {
     pub(crate) resource: ResourceType,
     pub(crate) key: ObjectKey,
@@ -53,11 +53,7 @@ impl OwnerView {
         self.annotations.get(key).map(String::as_str)
     }
 
-    pub(crate) fn is_paused(&self) -> bool {
-        self.annotation(ask::PAUSED) == Some("true")
-    }
-
-    /// `<Kind>/<name>`, as annotations name it.
+    /// Returns `<Kind>/<name>`, as annotations name the owner.
     pub(crate) fn title(&self) -> String {
         format!("{}/{}", self.resource.kind, self.key.name())
     }
@@ -66,7 +62,7 @@ impl OwnerView {
         Regarding::new(&self.resource, &self.key, self.uid)
     }
 
-    /// Returns whether the garbage collector can see to it that an object in `namespace` goes with this owner.
+    /// Returns whether the garbage collector can delete an object in `namespace` together with this owner.
     pub(crate) fn can_be_referred_to_from(&self, namespace: Option<&str>) -> bool {
         self.reference.controller_reference(namespace).is_ok()
     }
@@ -84,25 +80,27 @@ impl OwnerView {
         }
     }
 
-    /// Returns whether a live object is this owner's to delete: a copy that somebody made of one of ours has our labels too, but was
-    /// never applied by us.
+    /// Returns whether this owner may delete a live object: a copy that somebody made of one of its objects
+    /// has its labels too, but was never applied by this controller.
     pub(crate) fn made(&self, meta: &Meta) -> bool {
         self.has(meta) && (meta.controller().is_some() || !meta.managed.is_empty())
     }
 
-    /// What was generated for this owner, as its status says: `Secret/key`, or `key` where an older version wrote it.
+    /// Returns the generated objects that the owner's status lists: `Secret/key`, or `key` if an older
+    /// version wrote the entry.
     pub(crate) fn generated(&self) -> Vec<String> {
         let generated = self.status.get("generated").and_then(Value::as_array);
         generated.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
     }
 
-    /// Returns whether an object was generated for this owner before. An entry without a kind counts for every kind.
+    /// Returns whether an object was generated for this owner before. An entry without a kind counts for
+    /// every kind.
     pub(crate) fn has_generated(&self, kind: &str, name: &str) -> bool {
         let entry = generated_entry(kind, name);
         self.generated().iter().any(|generated| *generated == entry || generated == name)
     }
 
-    /// Returns whether the user allows that a generated object is generated anew.
+    /// Returns whether the user allows a generated object to be generated again.
     pub(crate) fn may_regenerate(&self, kind: &str, name: &str) -> bool {
         let entry = generated_entry(kind, name);
         self.annotation(ask::REGENERATE).is_some_and(|names| {
@@ -110,35 +108,55 @@ impl OwnerView {
         })
     }
 
-    /// Returns whether all of this plan has been there: the status says so, of this very generation.
+    /// Returns whether the plan of this generation was complete before, as the status says.
     pub(crate) fn was_complete(&self) -> bool {
-        self.is_observed() && condition(&self.status, "Ready").is_some_and(|(status, _)| status == "True")
+        self.is_complete() && condition(&self.status, "Ready").is_some_and(|(status, _)| status == "True")
     }
 
-    fn is_observed(&self) -> bool {
-        self.status.get("observedGeneration").and_then(Value::as_i64) == Some(self.generation)
+    /// Returns whether a plan of the present generation was complete.
+    fn is_complete(&self) -> bool {
+        complete_generation(&self.status) == Some(self.generation)
     }
 
-    /// Returns whether a deletion of more than half of its objects is explained.
+    /// Returns whether a deletion of more than half of the owner's objects is explained.
     pub(crate) fn explains_pruning(&self) -> bool {
-        !self.is_observed() || self.annotation(ask::ALLOW_PRUNE) == Some(&*self.generation.to_string())
+        !self.is_complete() || self.annotation(ask::ALLOW_PRUNE) == Some(&*self.generation.to_string())
     }
 }
 
-/// An entry of `status.generated`.
+/// Returns the last generation with a complete plan, as a status records it. Usually this is the observed
+/// generation, and always if an older version wrote the status.
+pub(crate) fn complete_generation(status: &Value) -> Option<i64> {
+    let field = |name: &str| status.get(name).and_then(Value::as_i64);
+    field(names::status::COMPLETE).or_else(|| field(names::status::OBSERVED))
+}
+
+/// Returns an entry of `status.generated`.
 pub(crate) fn generated_entry(kind: &str, name: &str) -> String {
     format!("{kind}/{name}")
 }
 
-/// Status and reason of a condition in the status of an owner.
+/// Returns status and reason of a condition in the status of an owner.
 pub(crate) fn condition(status: &Value, kind: &str) -> Option<(String, String)> {
-    let conditions = status.get("conditions").and_then(Value::as_array);
-    let found = conditions.into_iter().flatten().find(|condition| condition["type"] == *kind)?;
-    let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
-    Some((text("status"), text("reason")))
+    let found = find_condition(status, kind)?;
+    Some((text(found, "status"), text(found, "reason")))
 }
 
-/// A typed status writes absent fields as null or not at all; the cluster does not have them.
+/// Returns the message of a condition in the status of an owner; empty if there is none.
+pub(crate) fn condition_message(status: &Value, kind: &str) -> String {
+    find_condition(status, kind).map(|found| text(found, "message")).unwrap_or_default()
+}
+
+fn find_condition<'s>(status: &'s Value, kind: &str) -> Option<&'s Value> {
+    let conditions = status.get("conditions").and_then(Value::as_array);
+    conditions.into_iter().flatten().find(|condition| condition["type"] == *kind)
+}
+
+fn text(condition: &Value, field: &str) -> String {
+    condition[field].as_str().unwrap_or_default().to_owned()
+}
+
+/// Removes nulls: a typed status writes absent fields as null, and the cluster does not have them.
 fn without_nulls(mut value: Value) -> Value {
     if let Some(members) = value.as_object_mut() {
         members.retain(|_, value| !value.is_null());
@@ -148,7 +166,7 @@ fn without_nulls(mut value: Value) -> Value {
 
 #[cfg(test)]
 impl OwnerView {
-    /// An owner for tests: a ConfigMap of this name with this status.
+    /// Returns an owner for tests: a ConfigMap of this name with this status.
     pub(crate) fn sample(name: &str, status: Value) -> Self {
         use k8s_openapi::api::core::v1::ConfigMap;
         let uid: Uid = "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d".parse().unwrap();

@@ -1,4 +1,4 @@
-//! The handle of a node that was planned.
+//! The handle of a planned node.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::error::PlanError;
 use crate::live::Live;
 use crate::live::readiness::Readiness;
 
-/// A node that was planned: to order others after it, and to say more about it.
+/// The handle of a planned node: orders other nodes after it, and sets its options.
 #[derive(Clone)]
 pub struct Planned {
     drafts: Drafts,
@@ -25,15 +25,17 @@ impl Planned {
         Self { drafts, index }
     }
 
-    /// Waits until all of these are ready. The content of those that have one (ConfigMaps, Secrets, what was asked for) flows
-    /// into this node: if it is a workload, its pods are replaced when that content changes.
+    /// Waits until all of these nodes are ready. The content of those that have content (ConfigMaps, Secrets,
+    /// objects that were asked for) flows into this node: if it is a workload, its pods are replaced when
+    /// that content changes.
     ///
-    /// The others must have been planned before it: so an order in circles cannot be written.
+    /// The other nodes must have been planned before this one, so that a cyclic order cannot be expressed.
     pub fn after<P: Borrow<Planned>>(self, others: impl IntoIterator<Item = P>) -> Self {
         self.comes_after(others, true)
     }
 
-    /// Waits until all of these are ready, as [`after`](Self::after) does, but a change of their content replaces no pods.
+    /// Waits until all of these nodes are ready, as [`after`](Self::after) does, but a change of their
+    /// content replaces no pods.
     ///
     /// For software that reloads its users, certificates or settings by itself.
     pub fn behind<P: Borrow<Planned>>(self, others: impl IntoIterator<Item = P>) -> Self {
@@ -60,12 +62,13 @@ impl Planned {
         self
     }
 
-    /// Ready when this check says so, instead of the check of its kind. For objects only.
+    /// Sets the readiness check of the object, in place of the check of its kind. For objects only.
     pub fn ready_when(self, check: impl Fn(&Live) -> Readiness + Send + Sync + 'static) -> Self {
         self.with(|draft| draft.options.check = Some(Box::new(check)))
     }
 
-    /// Changes the object before it is applied. Several run in the order given; the first error stops.
+    /// Changes the object before it is applied. Several mutations run in the order in which they were added;
+    /// the first error stops.
     pub fn mutate(
         self,
         mutation: impl Fn(&mut Desired) -> Result<(), PlanError> + Send + Sync + 'static,
@@ -73,8 +76,8 @@ impl Planned {
         self.with(|draft| draft.options.mutations.push(Box::new(mutation)))
     }
 
-    /// Plans the node only if this is true. Otherwise it is as if it had not been planned: its object is pruned, and nodes
-    /// that come after it do not wait for it.
+    /// Plans the node only if the condition is true. Otherwise the node is left out of the plan: its object
+    /// is pruned, and nodes that come after it do not wait for it.
     pub fn when(self, condition: bool) -> Self {
         self.with(|draft| draft.enabled &= condition)
     }
@@ -89,17 +92,46 @@ impl Planned {
         self.with(|draft| draft.options.immutable = Some(policy))
     }
 
-    /// Keeps the object when it leaves the plan, and when its owner is deleted. The default for PersistentVolumeClaims.
+    /// Deletes the object as soon as it leaves the plan. By default an object that has left the plan stays
+    /// until everything in the plan is ready (make before break).
+    ///
+    /// For objects that block their own replacement: a Service that holds a node port, a workload that holds
+    /// a volume. The object carries an annotation while it is planned, so that this also holds when a later
+    /// plan does not mention the object at all.
+    pub fn pruned_first(self) -> Self {
+        self.with(|draft| draft.options.pruned_first = true)
+    }
+
+    /// Deletes the object, if it is [not planned](Self::when), as soon as these nodes are ready, even if
+    /// others are not. By default the object stays until everything in the plan is ready.
+    pub fn replaced_by<P: Borrow<Planned>>(self, others: impl IntoIterator<Item = P>) -> Self {
+        let mut by = Vec::new();
+        for other in others {
+            let other: &Planned = other.borrow();
+            if Arc::ptr_eq(&self.drafts, &other.drafts) {
+                by.push(other.index);
+            } else {
+                let mut drafts = self.drafts.lock();
+                let message = format!("{} is replaced by a node of another plan", id_of(&drafts, self.index));
+                drafts.errors.push(PlanError::new(message));
+            }
+        }
+        self.with(|draft| draft.replaced_by.get_or_insert_default().extend(by))
+    }
+
+    /// Keeps the object when it leaves the plan, and when its owner is deleted. This is the default for
+    /// PersistentVolumeClaims.
     pub fn retain(self) -> Self {
         self.with(|draft| draft.options.retain = Some(true))
     }
 
-    /// Deletes the object when it leaves the plan, and with its owner, though its kind is usually retained.
+    /// Deletes the object when it leaves the plan, and with its owner, even if its kind is retained by
+    /// default.
     pub fn delete(self) -> Self {
         self.with(|draft| draft.options.retain = Some(false))
     }
 
-    /// The object belonged to a former operator's object before it was ours: for migrations only.
+    /// Takes the object over from an object of a former operator: for migrations only.
     pub fn takes_over(self, from: Predecessor) -> Self {
         self.with(|draft| draft.options.predecessors.push(from))
     }

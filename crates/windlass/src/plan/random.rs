@@ -10,27 +10,28 @@ use crate::error::PlanError;
 pub struct Random(SystemRandom);
 
 impl Random {
-    /// From the system. Generators are given theirs; this is for tests of them.
+    /// Returns randomness from the system. Generators get theirs as an argument; this is for tests of
+    /// generators.
     #[allow(clippy::new_without_default)] // randomness is no default
     pub fn new() -> Self {
         Self(SystemRandom::new())
     }
 
-    /// Random bytes.
+    /// Returns random bytes.
     pub fn bytes<const N: usize>(&mut self) -> Result<[u8; N], PlanError> {
         let mut bytes = [0; N];
         self.fill(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// A word of letters and digits, `length` of them: about 5.95 bits each.
+    /// Returns a word of `length` letters and digits: about 5.95 bits each.
     pub fn alphanumeric(&mut self, length: usize) -> Result<String, PlanError> {
         const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
         let mut word = String::with_capacity(length);
         while word.len() < length {
             let mut bytes = [0; 64];
             self.fill(&mut bytes)?;
-            // Bytes from 248 up would make the first letters likelier than the others.
+            // Bytes from 248 up would make the first letters more likely than the others.
             let fair = bytes
                 .iter()
                 .filter(|byte| **byte < 248)
@@ -41,7 +42,7 @@ impl Random {
     }
 
     fn fill(&mut self, bytes: &mut [u8]) -> Result<(), PlanError> {
-        self.0.fill(bytes).map_err(|_| PlanError::new("the system gives no random numbers"))
+        self.0.fill(bytes).map_err(|_| PlanError::new("the system's random number generator failed"))
     }
 }
 
@@ -56,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_as_long_as_asked_and_not_twice_the_same() {
+    fn random_words_have_the_requested_length_and_differ() {
         let mut random = Random::new();
         let (one, two) = (random.alphanumeric(40).unwrap(), random.alphanumeric(40).unwrap());
         assert_eq!(one.len(), 40);

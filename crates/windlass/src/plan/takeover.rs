@@ -1,6 +1,6 @@
-//! Taking over from another operator: everything that matters only while an installation is migrated.
+//! Taking over from another operator: everything that is needed only while an installation is migrated.
 //!
-//! An operator that replaces nobody needs none of this.
+//! An operator that replaces no other operator needs none of this.
 
 use windlass_runtime::access::{Access, Verb};
 use windlass_runtime::resource::ResourceType;
@@ -9,7 +9,8 @@ use crate::live::Kind;
 
 type Wait<O> = Box<dyn Fn(&O) -> Option<String> + Send + Sync>;
 
-/// What a controller takes over from the operator that it replaces; see [`Controls::takeover`](crate::Controls::takeover).
+/// The objects and fields that a controller takes over from the operator that it replaces; see
+/// [`Controls::takeover`](crate::Controls::takeover).
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -27,19 +28,21 @@ pub struct Takeover<O> {
 }
 
 impl<O> Takeover<O> {
-    /// Nothing is taken over.
+    /// Returns an empty takeover: nothing is taken over.
     pub fn none() -> Self {
         Self { managers: Vec::new(), writers: Vec::new(), wait: None }
     }
 
-    /// Field managers of the former operator: the fields that they applied become ours when an object is adopted.
+    /// Sets the field managers of the former operator: the fields that they wrote become ours when an object
+    /// is adopted, and those that the plan does not declare are dropped. Fields of other managers stay.
     pub fn managers(mut self, managers: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.managers.extend(managers.into_iter().map(Into::into));
         self
     }
 
-    /// Objects of this kind [wrote planned objects](Predecessor::written_by) for the former operator. The kind need not be
-    /// installed, and it is not watched; the operator gets the rights to get and to delete its objects.
+    /// Declares that objects of this kind [wrote planned objects](Predecessor::written_by) for the former
+    /// operator. The kind need not be installed, and it is not watched; the operator gets the rights to get
+    /// and to delete its objects.
     pub fn writers<K: Kind>(mut self) -> Self {
         let resource = ResourceType::of::<K>();
         if !self.writers.contains(&resource) {
@@ -48,26 +51,27 @@ impl<O> Takeover<O> {
         self
     }
 
-    /// Does nothing for an owner as long as this returns a reason; the owner's status says it. The function is pure, and it
-    /// is asked in every reconcile.
+    /// Pauses the work for an owner as long as this function returns a reason; the owner's status shows the
+    /// reason. The function is pure, and it is called in every reconcile.
     ///
-    /// For owners that another controller writes: what the former operator wrote is not worth a rollout of pods.
+    /// For owners that another controller writes: what the former operator wrote there should not cause a
+    /// rollout of pods.
     pub fn wait_while(mut self, wait: impl Fn(&O) -> Option<String> + Send + Sync + 'static) -> Self {
         self.wait = Some(Box::new(wait));
         self
     }
 
-    /// The field managers of the former operator.
+    /// Returns the field managers of the former operator.
     pub(crate) fn into_managers(self) -> Vec<String> {
         self.managers
     }
 
-    /// Why nothing is to be done for an owner yet.
+    /// Returns the reason why nothing is done for an owner yet.
     pub(crate) fn why_wait(&self, owner: &O) -> Option<String> {
         self.wait.as_ref().and_then(|wait| wait(owner))
     }
 
-    /// The rights that a takeover needs.
+    /// Returns the rights that a takeover needs.
     pub(crate) fn access(&self) -> Access {
         self.writers
             .iter()
@@ -81,29 +85,32 @@ impl<O> std::fmt::Debug for Takeover<O> {
     }
 }
 
-/// An object of the former operator that had a planned object before us; see [`Planned::takes_over`](crate::Planned::takes_over).
+/// An object of the former operator that wrote or controlled a planned object; see
+/// [`Planned::takes_over`](crate::Planned::takes_over).
 ///
-/// It is looked for when something of the planned name is found that is not ours yet, and when somebody has changed a
-/// [renewed](crate::Plan::renew) object: so it costs nothing once that is over.
+/// It is looked up when an object of the planned name exists that is not ours yet, and when somebody has
+/// changed a [renewed](crate::Plan::renew) object: so it costs nothing after the migration.
 #[derive(Clone, Debug)]
 pub struct Predecessor {
     pub(crate) resource: ResourceType,
     pub(crate) name: String,
-    /// True if it stays when the planned object is ours: it does not write it.
+    /// True if the former object stays after the takeover, because it does not write the planned object.
     pub(crate) stays: bool,
 }
 
 impl Predecessor {
-    /// The planned object was written by an object of this kind and name, in the same namespace (a certificate by a
-    /// `Certificate`, say). If that object belongs to the owner, what it wrote is the owner's too: it is taken over as it is,
-    /// and the writer is deleted, since two would write it in turn. Declare the kind with [`Takeover::writers`].
+    /// Declares that the planned object was written by an object of this kind and name in the same namespace
+    /// (a certificate by a `Certificate`, for example). If that object belongs to the owner, the objects that
+    /// it wrote belong to the owner too: they are taken over unchanged, and the writer is deleted, since
+    /// otherwise two writers would compete. Declare the kind with [`Takeover::writers`].
     pub fn written_by<K: Kind>(name: impl Into<String>) -> Self {
         Self { resource: ResourceType::of::<K>(), name: name.into(), stays: false }
     }
 
-    /// The former operator gave the planned object to an object of this kind and name, in the same namespace (a Secret to the
-    /// `Tenant` that uses it, say), which is planned as well. If that object belongs to the owner, what it controls is the
-    /// owner's too, and so is what its spec names and nobody controls: it is taken over, and the other object stays.
+    /// Declares that the former operator gave the planned object to an object of this kind and name in the
+    /// same namespace (a Secret to the `Tenant` that uses it, for example), which is planned as well. If that
+    /// object belongs to the owner, so do the objects that it controls, and those that its spec names and
+    /// nobody controls: the planned object is taken over, and the other object stays.
     pub fn held_by<K: Kind>(name: impl Into<String>) -> Self {
         Self { resource: ResourceType::of::<K>(), name: name.into(), stays: true }
     }

@@ -1,8 +1,8 @@
-//! The objects of a plan exactly as a first run would send them, without a cluster: for recorded tests of digests, dependencies, order and
-//! pod tokens.
+//! The objects of a plan exactly as a first run would send them, without a cluster: for recorded tests of
+//! digests, dependencies, order and pod tokens.
 //!
-//! It promises: every body comes from the code that a run calls; nothing of it is computed here. It prints no secret values. It does
-//! not know what a server would answer.
+//! It promises: every body comes from the code that a run calls; nothing is computed here. It prints no
+//! secret values. It does not predict the server's responses.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -30,9 +30,10 @@ use crate::plan::owner::OwnerView;
 /// The plan of an owner as a first run would apply it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Applied {
-    /// Every node but the inputs, in the order of the plan.
+    /// Every node except the inputs, in the order of the plan.
     pub nodes: Vec<AppliedNode>,
-    /// Nodes that a run would wait for, and why. What comes after them is in the record without their content.
+    /// Nodes that a run would wait for, with the reason. Nodes that come after them are recorded without
+    /// their content.
     pub waiting: Vec<(String, String)>,
 }
 
@@ -40,26 +41,28 @@ pub struct Applied {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AppliedNode {
-    /// Its id: `Deployment shop`.
+    /// The id of the node: `Deployment shop`.
     pub id: String,
     /// The kind of node, in the words of a [preview](crate::preview()).
     pub what: String,
-    /// The ids of what it comes after, in the order of [`after`](crate::Planned::after).
+    /// The ids of the nodes that it comes after, in the order of [`after`](crate::Planned::after).
     pub after: Vec<String>,
-    /// Of a [renewed](crate::Plan::renew) object: the digest of what it is made from, with which its annotation begins.
+    /// For a [renewed](crate::Plan::renew) object: the digest of what it is made from, the beginning of its
+    /// annotation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made_from: Option<String>,
-    /// The body of the request that creates the object. Of a Secret, keyed digests take the place of its content. Of a generated or renewed
-    /// object, these are its marks alone: its content is made when it is created.
+    /// The body of the request that creates the object. For a Secret, keyed digests replace its content. For
+    /// a generated or renewed object, these are its marks alone: its content is made when it is created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
 }
 
-/// Returns what a first run would apply for an owner, which must have a uid, if these objects were all there is in the cluster, each as JSON
-/// with its `kind`.
+/// Returns what a first run would apply for an owner, which must have a uid, if the cluster contained exactly
+/// these objects, each as JSON with its `kind`.
 ///
-/// Inputs are taken from the objects, as [`sketch`](crate::sketch()) takes them. So are generated and renewed objects: what they came to
-/// flows into what comes after them. One that is not among them is in [`Applied::waiting`].
+/// Inputs are taken from the objects, as in [`sketch`](crate::sketch()). So are generated and renewed
+/// objects: their content flows into the nodes after them. Those that are not among the objects are in
+/// [`Applied::waiting`].
 pub fn applied<B: Blueprint>(
     blueprint: &B,
     owner: &B::Owner,
@@ -120,7 +123,7 @@ impl Record<'_> {
         Ok(Applied { nodes, waiting: self.waiting })
     }
 
-    /// The object as it is applied at its creation. Its content flows from here on.
+    /// Returns the object as it is applied at its creation, and records its content.
     fn apply(&mut self, place: &Place, planned: &Desired) -> Result<Desired, NodeError> {
         let mut desired = planned.clone();
         self.completion.mutate(place, &mut desired)?;
@@ -135,7 +138,7 @@ impl Record<'_> {
         self.contents[place.index] = digest.map(|digest| Content { id: place.id.clone(), digest });
     }
 
-    /// The metadata of a generated or renewed object, if it is among the objects.
+    /// Returns the metadata of a generated or renewed object, if it is among the objects.
     fn made(
         &mut self,
         place: &Place,
@@ -160,7 +163,7 @@ impl Record<'_> {
         self.waiting.push((place.id.clone(), why.to_owned()));
     }
 
-    /// The body of the request that creates it, without secret values.
+    /// Returns the body of the request that creates the object, without secret values.
     fn shown(&self, desired: &Desired) -> Result<Value, PlanError> {
         const PUBLIC: [&str; 5] = ["apiVersion", "kind", "metadata", "type", "immutable"];
         let mut body = creation(desired);
@@ -192,7 +195,7 @@ mod tests {
         swapped: bool,
     }
 
-    /// A Deployment after one dependency of every sort.
+    /// A Deployment that comes after one dependency of every sort.
     struct Everything;
 
     impl Controls for Everything {
@@ -251,7 +254,7 @@ mod tests {
         applied.nodes.iter().find(|node| node.id == id).unwrap().body.as_ref().unwrap()
     }
 
-    /// A changed token restarts pods of every installation. The Service has no content and is left out of it.
+    /// A changed token restarts pods of every installation. The Service has no content and is not part of it.
     #[test]
     fn the_token_of_one_dependency_of_every_sort_never_changes() {
         let token = |applied: &Applied| {
@@ -312,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_is_not_there_is_waited_for_and_its_content_does_not_flow() {
+    fn a_missing_object_is_waited_for_and_its_content_does_not_flow() {
         let whole = record(false, &objects());
         for (missing, id) in [(0, "Secret password"), (1, "Secret key"), (2, "Secret tls")] {
             let mut objects = objects();
@@ -323,7 +326,7 @@ mod tests {
         }
     }
 
-    /// Comes behind a ConfigMap, or after it.
+    /// A Deployment that comes behind a ConfigMap, or after it.
     struct Behind;
 
     impl Controls for Behind {

@@ -1,4 +1,4 @@
-//! From a blueprint to a controller.
+//! Builds the controller of a blueprint.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ use crate::plan::{Desired, DigestKey, Kinds, Needs, Plan, Takeover};
 /// let mut manager = Manager::new();
 /// let metrics = PlanMetrics::shown_in(manager.metrics());
 /// let controller = PlanController::of(shop)
-///     .home("shop-system")
+///     .operator_namespace("shop-system")
 ///     .workers(4)
 ///     .metrics(&metrics)
 ///     .build(&client, &cache, &recorder)?;
@@ -55,14 +55,14 @@ pub struct PlanController<B> {
     options: Options,
 }
 
-/// What can be chosen, whatever the blueprint.
+/// Options of a controller that do not depend on the blueprint.
 struct Options {
     namespaces: Option<Vec<String>>,
     class: Option<String>,
     class_annotation: &'static str,
     workers: usize,
     concurrency: usize,
-    home: String,
+    operator_namespace: String,
     key: Option<DigestKey>,
     keyring: Option<Keyring>,
     metrics: PlanMetrics,
@@ -89,15 +89,15 @@ pub enum PlanControllerError {
 }
 
 impl<B: Blueprint> PlanController<B> {
-    /// The controller of a blueprint, for all namespaces.
+    /// Returns the controller of a blueprint, for all namespaces.
     pub fn of(blueprint: B) -> Self {
         let options = Options {
             namespaces: None,
             class: None,
             class_annotation: ask::CLASS,
-            workers: 4,
+            workers: 16,
             concurrency: 8,
-            home: "default".into(),
+            operator_namespace: "default".into(),
             key: None,
             keyring: None,
             metrics: PlanMetrics::hidden(),
@@ -112,7 +112,7 @@ impl<B: Blueprint> PlanController<B> {
         Self { blueprint: self.blueprint, options: change(self.options) }
     }
 
-    /// Only owners in these namespaces.
+    /// Restricts the controller to owners in these namespaces.
     pub fn in_namespaces(self, namespaces: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.with(|options| Options {
             namespaces: Some(namespaces.into_iter().map(Into::into).collect()),
@@ -120,50 +120,54 @@ impl<B: Blueprint> PlanController<B> {
         })
     }
 
-    /// Only owners of this [class](crate::names::ask::CLASS); without it, only owners that have none.
+    /// Restricts the controller to owners of this [class](crate::names::ask::CLASS); by default it handles
+    /// owners without a class.
     pub fn class(self, class: impl Into<String>) -> Self {
         self.with(|options| Options { class: Some(class.into()), ..options })
     }
 
-    /// The annotation that names an owner's class, where it is not [ours](ask::CLASS): that of an operator which this one
-    /// succeeds.
+    /// Sets the annotation that names an owner's class, if it is not [ours](ask::CLASS): that of the operator
+    /// which this one replaces.
     pub fn class_annotation(self, annotation: &'static str) -> Self {
         self.with(|options| Options { class_annotation: annotation, ..options })
     }
 
-    /// How many owners are reconciled at the same time. Default: 4.
+    /// Sets the number of owners that are reconciled at the same time. Default: 16. A worker is a future, not
+    /// a thread: a waiting worker costs nothing, and an owner with hanging requests delays no other owner.
     pub fn workers(self, workers: usize) -> Self {
         self.with(|options| Options { workers, ..options })
     }
 
-    /// How many nodes of one plan are visited at the same time. Default: 8.
+    /// Sets the number of nodes of one plan that are visited at the same time. Default: 8.
     pub fn concurrency(self, concurrency: usize) -> Self {
         self.with(|options| Options { concurrency, ..options })
     }
 
-    /// The operator's own namespace, where its digest key is kept (in a Secret named `<name>-digest-key`). Default: `default`.
-    pub fn home(self, namespace: impl Into<String>) -> Self {
-        self.with(|options| Options { home: namespace.into(), ..options })
+    /// Sets the operator's own namespace, in which its digest key is kept (in a Secret named
+    /// `<name>-digest-key`). Default: `default`.
+    pub fn operator_namespace(self, namespace: impl Into<String>) -> Self {
+        self.with(|options| Options { operator_namespace: namespace.into(), ..options })
     }
 
-    /// The digest key, if it is not to be kept in a Secret of the cluster.
+    /// Sets the digest key, instead of keeping it in a Secret of the cluster.
     pub fn digest_key(self, key: DigestKey) -> Self {
         self.with(|options| Options { key: Some(key), ..options })
     }
 
-    /// Where the digest key comes from, shared with other blueprints; otherwise it has one of its own. To begin sharing changes the key,
-    /// and that restarts nothing.
+    /// Sets the source of the digest key, shared with other blueprints; by default each blueprint has its
+    /// own. Starting to share changes the key, and this restarts no pods.
     pub fn keyring(self, keyring: &Keyring) -> Self {
         self.with(|options| Options { keyring: Some(keyring.clone()), ..options })
     }
 
-    /// Shows what is counted.
+    /// Sets the metrics of the controller. By default they are not served.
     pub fn metrics(self, metrics: &PlanMetrics) -> Self {
         self.with(|options| Options { metrics: metrics.clone(), ..options })
     }
 
-    /// Changes every object of every plan before it is applied: labels of a company, a pull secret. Several run in the order
-    /// given, after those of the node itself; the first error stops.
+    /// Changes every object of every plan before it is applied: labels of a company, a pull secret. Several
+    /// mutations run in the order in which they were added, after those of the node itself; the first error
+    /// stops.
     pub fn mutate(
         mut self,
         mutation: impl Fn(&mut Desired) -> Result<(), PlanError> + Send + Sync + 'static,
@@ -172,19 +176,19 @@ impl<B: Blueprint> PlanController<B> {
         self
     }
 
-    /// How often one object may be written with the same content before that is called a fight. Default: 20, and one more
-    /// each minute.
+    /// Sets the number of times that one object may be written with the same content before the writes count
+    /// as a fight. Default: 20, and one more each minute.
     pub fn writes(self, writes: u32) -> Self {
         self.with(|options| Options { writes: writes.max(1), ..options })
     }
 
-    /// Sets the status debounce: short-lived status changes are delayed by up to this long, so that quick work costs one write.
-    /// Default: 1 s.
+    /// Sets the status debounce: short-lived status changes are delayed by up to this long, so that quick
+    /// work costs one write. Default: 1 s.
     pub fn status_debounce(self, within: Duration) -> Self {
         self.with(|options| Options { status_debounce: within, ..options })
     }
 
-    /// What the controller does to which kinds, for its RBAC rules.
+    /// Returns the verbs that the controller uses on each kind, for its RBAC rules.
     pub fn access(&self) -> Access {
         let mut kinds = Kinds::default();
         self.blueprint.kinds(&mut kinds);
@@ -195,17 +199,17 @@ impl<B: Blueprint> PlanController<B> {
             .events()
             .and(kinds.access());
         let access = access.and(self.blueprint.takeover().access());
-        let access = if B::DELETION.may_be_ordered() { access.finalizes::<B::Owner>() } else { access };
+        let access = if B::DELETION.writes_finalizers() { access.finalizes::<B::Owner>() } else { access };
         let access = if kinds.has_content() { access.certificates(&self.key_place()) } else { access };
         if kinds.makes_pods() { access.watches::<k8s_openapi::api::core::v1::Pod>() } else { access }
     }
 
     fn key_place(&self) -> ObjectKey {
-        let own = || Keyring::place_of(&self.options.home, B::NAME);
+        let own = || Keyring::place_of(&self.options.operator_namespace, B::NAME);
         self.options.keyring.as_ref().map_or_else(own, |shared| shared.place().clone())
     }
 
-    /// The controller.
+    /// Builds the controller.
     pub fn build(
         self,
         client: &Client,
@@ -279,7 +283,7 @@ impl Options {
         let keyring = match (self.key, self.keyring) {
             (Some(key), _) => Keyring::given(&writer.client, cache, key),
             (None, Some(shared)) => shared,
-            (None, None) => Keyring::new(&writer.client, cache, &self.home, name),
+            (None, None) => Keyring::new(&writer.client, cache, &self.operator_namespace, name),
         };
         let known = Arc::clone(&owners);
         let applier = Applier {
@@ -306,7 +310,7 @@ impl Options {
 
 const BY_UID: &str = "windlass uid";
 
-/// The owners of a blueprint: the only place where its types are known.
+/// The owners of a blueprint: the only type that knows the types of the blueprint.
 struct OwnersOf<B: Blueprint> {
     blueprint: B,
     takeover: Takeover<B::Owner>,
@@ -348,6 +352,10 @@ impl<B: Blueprint> OwnerHandle for HandleOf<'_, B> {
 
     fn is_deleted_in_order(&self) -> bool {
         B::DELETION.is_ordered(&self.owner)
+    }
+
+    fn was_deleted_in_order(&self) -> bool {
+        B::DELETION.was_ordered()
     }
 
     fn why_wait(&self) -> Option<String> {

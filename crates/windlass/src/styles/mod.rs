@@ -1,4 +1,4 @@
-//! The styles of writing an operator, and what they have in common.
+//! The styles of writing an operator, and their common part.
 
 mod applied;
 mod blueprint;

@@ -1,4 +1,4 @@
-//! What a blueprint would do for an owner, without a cluster.
+//! Previews: the objects that a blueprint would apply for an owner, without a cluster.
 
 use kube::ResourceExt as _;
 use windlass_graph::Report;
@@ -12,26 +12,27 @@ use crate::plan::drawn::Drawn;
 use crate::plan::node::{Place, Sketched};
 use crate::plan::{Desired, Kinds};
 
-/// The plan that a blueprint draws for an owner, as a report of a run that has not happened: to be shown as text, a diagram or
-/// JSON.
+/// Returns the plan that a blueprint draws for an owner, as a report of a run that has not happened: to be
+/// shown as text, a diagram or JSON.
 ///
-/// Everything that the plan asks for is assumed to exist, but without values: what depends on a value is drawn as without it.
+/// Every object that the plan asks for is assumed to exist, but without values: a node that depends on a
+/// value is drawn as if the value were missing.
 pub fn preview<B: Blueprint>(blueprint: &B, owner: &B::Owner) -> Result<Report<NodeError>, PlanError> {
     Ok(drawn(blueprint, owner, &Assumed)?.graph.outline(describe))
 }
 
-/// What a blueprint would apply for an owner, if these objects were all there is in the cluster: for tests of everything that is
-/// rendered.
+/// The objects that a blueprint would apply for an owner if the cluster contained exactly the objects passed
+/// in: for tests of rendered objects.
 #[derive(Debug)]
 pub struct Sketch {
-    /// Every object that would be applied, in the order of the plan, with the changes of its nodes.
+    /// Every object that would be applied, in the order of the plan, with the mutations of its node.
     pub objects: Vec<Desired>,
-    /// The nodes that have to wait, and why: missing needs and pending nodes.
+    /// The nodes that have to wait, with the reason: missing needs and pending nodes.
     pub waiting: Vec<(String, String)>,
 }
 
-/// Draws the plan of an owner from the objects that it may ask for, each as JSON with its `kind`; an object that is not among
-/// them does not exist.
+/// Draws the plan of an owner from the objects that it may ask for, each as JSON with its `kind`; an object
+/// that is not among them does not exist.
 pub fn sketch<B: Blueprint>(
     blueprint: &B,
     owner: &B::Owner,
@@ -64,7 +65,7 @@ pub(super) fn drawn<B: Blueprint>(
     })
 }
 
-/// What becomes of a node, in a few words.
+/// Describes in a few words what is done for a node.
 pub(super) fn describe(place: &Place) -> String {
     let retained = place.retained() && !matches!(place.node.sketch(), Sketched::Waits(_));
     format!("{}{}", place.node.describe(), if retained { ", retained" } else { "" })
@@ -87,7 +88,7 @@ mod tests {
         settings: String,
     }
 
-    /// The name of its Secret is in a ConfigMap.
+    /// A blueprint that asks for a Secret that a ConfigMap names.
     struct Indirect;
 
     impl Controls for Indirect {
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_input_names_is_an_input_too() {
+    fn an_object_that_an_input_names_is_an_input_too() {
         let settings =
             json!({"kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"secret": "password"}});
         let password = json!({"kind": "Secret", "metadata": {"name": "password"}, "data": {"key": "eA=="}});
@@ -146,7 +147,7 @@ mod tests {
         assert_eq!(whole.objects[0].body()["metadata"]["labels"]["copied"], "yes");
     }
 
-    /// What it makes depends on how what it has made came out.
+    /// A blueprint that reads an object that it has made itself, and makes another object from it.
     struct Looking;
 
     impl Controls for Looking {
@@ -161,13 +162,13 @@ mod tests {
     impl Blueprint for Looking {
         fn draw(&self, _: &Shop, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
             let made = needs.observed::<ConfigMap>("made")?;
-            let said = made.as_ref().and_then(|made| made.get()?.data?.remove("answer"));
+            let answer = made.as_ref().and_then(|made| made.get()?.data?.remove("answer"));
             let known = made.as_ref().and_then(|made| made.live(|live| live.metadata.generation));
-            assert_eq!(said.is_some(), known.is_some());
+            assert_eq!(answer.is_some(), known.is_some());
             plan.add(serde_json::from_value::<ConfigMap>(json!({"metadata": {"name": "made"}}))?);
-            match said {
-                Some(said) => {
-                    let next = json!({"metadata": {"name": "next"}, "data": {"answer": said}});
+            match answer {
+                Some(answer) => {
+                    let next = json!({"metadata": {"name": "next"}, "data": {"answer": answer}});
                     plan.add(serde_json::from_value::<ConfigMap>(next)?);
                 }
                 None => {
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plan_makes_can_be_observed_and_is_not_waited_for() {
+    fn an_object_of_the_plan_can_be_observed_and_is_not_waited_for() {
         let mut shop = Shop::new("shop", ShopSpec { settings: "settings".into() });
         shop.metadata.namespace = Some("home".into());
         let before = sketch(&Looking, &shop, &[]).unwrap();
@@ -203,7 +204,7 @@ mod tests {
         }
     }
 
-    /// Counts the ConfigMaps with a label, and declares that only if it does not forget to.
+    /// A blueprint that counts the ConfigMaps with a label, and declares the list or not.
     struct Counting {
         forgets: bool,
     }

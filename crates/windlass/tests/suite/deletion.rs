@@ -1,17 +1,18 @@
-//! The end: of an owner, in reverse order; of a node that has left the plan; and what must not go with them.
+//! Deletion: of an owner in reverse order, of a node that has left the plan; and objects that must not be
+//! deleted with them.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use crate::kit;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::PostParams;
+use kube::api::{ObjectMeta, PostParams};
 use serde_json::{Value, json};
-use windlass::PlanController;
+use windlass::{Blueprint, Controls, Deletion, Kinds, Needs, Plan, PlanController, PlanError};
 use windlass_testenv::{TestEnv, or_not_run};
 
 use kit::Corner;
-use kit::bundle::{Bundle, BundleSpec, Bundles, Item};
+use kit::bundle::{Bundle, BundleSpec, Bundles, Item, note};
 use kit::shop::{Shop, Shops, password, shop};
 
 /// A shop named `one` that is ready.
@@ -27,7 +28,7 @@ fn deletes(writes: Vec<String>) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_owner_goes_in_reverse_order_and_a_stuck_step_says_so() -> Result<()> {
+async fn an_owner_is_deleted_in_reverse_order_and_a_stuck_step_is_reported() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "reverse").await?;
     let shops = Shops::default();
     let registrar = shops.registrar.clone();
@@ -39,8 +40,8 @@ async fn an_owner_goes_in_reverse_order_and_a_stuck_step_says_so() -> Result<()>
     *registrar.refuses.lock() = Some("the registry office is closed".into());
     let mark = corner.mark()?;
     corner.delete("Shop", "one").await?;
-    let said = "deleting, waiting for registration: the registry office is closed";
-    let (reason, _) = corner.until_said::<Shop>("one", "Ready", "False", said).await?;
+    let message = "deleting, waiting for registration: the registry office is closed";
+    let (reason, _) = corner.until_message::<Shop>("one", "Ready", "False", message).await?;
     assert_eq!(reason, "Deleting");
     corner.look_again(&operator, "Shop", "one").await?;
     let mut early = deletes(corner.writes_since(mark)?);
@@ -68,7 +69,7 @@ async fn an_owner_goes_in_reverse_order_and_a_stuck_step_says_so() -> Result<()>
     }
     assert_eq!(order.len(), 9, "each once, but the data never: {order:#?}");
 
-    // The next owner of that name has the data of the one before.
+    // The next owner of that name gets the data of the former one.
     corner.namespace.api::<Shop>().create(&PostParams::default(), &shop("one", "shop:1")).await?;
     corner.until::<Shop>("one", "Ready", "True").await?;
     let taken_back = corner.object("PersistentVolumeClaim", "one-data").await?;
@@ -81,7 +82,7 @@ async fn an_owner_goes_in_reverse_order_and_a_stuck_step_says_so() -> Result<()>
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_leaves_the_plan_is_pruned_and_nothing_else_is_touched() -> Result<()> {
+async fn only_an_object_that_leaves_the_plan_is_pruned() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "pruned").await?;
     let operator = corner.operate(PlanController::of(Shops::default())).await?;
     open_shop(&corner).await?;
@@ -98,10 +99,6 @@ async fn what_leaves_the_plan_is_pruned_and_nothing_else_is_touched() -> Result<
     operator.stop().await
 }
 
-fn note(name: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"}})
-}
-
 async fn bundle(corner: &Corner, name: &str, items: Vec<Item>) -> Result<()> {
     let spec = BundleSpec { items, ..BundleSpec::default() };
     corner.namespace.api::<Bundle>().create(&PostParams::default(), &Bundle::new(name, spec)).await?;
@@ -110,7 +107,7 @@ async fn bundle(corner: &Corner, name: &str, items: Vec<Item>) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_several_that_are_pruned_dependents_go_first() -> Result<()> {
+async fn dependents_are_pruned_before_their_dependencies() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "chain").await?;
     let operator = corner.operate(PlanController::of(Bundles::default())).await?;
     let items = vec![
@@ -120,7 +117,7 @@ async fn of_several_that_are_pruned_dependents_go_first() -> Result<()> {
         Item::of(note("c")).after("ConfigMap b"),
     ];
     bundle(&corner, "one", items.clone()).await?;
-    // Somebody holds the last one: what it depends on must wait for it.
+    // A finalizer holds the last object: the objects that it depends on must wait for it.
     let held = json!({"metadata": {"finalizers": ["test.windlass.dev/hold"]}});
     corner.change("ConfigMap", "c", held).await?;
     let mark = corner.mark()?;
@@ -142,7 +139,7 @@ async fn of_several_that_are_pruned_dependents_go_first() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_belongs_to_others_stays_whatever_its_labels_say() -> Result<()> {
+async fn objects_of_others_are_kept_even_with_our_labels() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "foreign").await?;
     let operator = corner.operate(PlanController::of(Bundles::default())).await?;
     bundle(&corner, "one", vec![Item::of(note("a")), Item::of(note("b"))]).await?;
@@ -151,7 +148,8 @@ async fn what_belongs_to_others_stays_whatever_its_labels_say() -> Result<()> {
     let labels = json!({"windlass.dev/controller": "bundle.test.windlass.dev", "windlass.dev/owner": owner["metadata"]["uid"]});
     let keeper = corner.namespace.api::<Secret>().create(&PostParams::default(), &password("x")).await?;
     let reference = json!([{"apiVersion": "v1", "kind": "Secret", "name": "password", "uid": keeper.metadata.uid, "controller": true}]);
-    // A stranger; somebody's copy of one of ours, labels and all; and one of ours that another controller has.
+    // A foreign object; a copy of one of ours with its labels; and one of ours that another controller
+    // controls.
     let before = operator.reconciles();
     for metadata in [
         json!({"name": "stranger"}),
@@ -177,15 +175,15 @@ async fn what_belongs_to_others_stays_whatever_its_labels_say() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_child_that_somebody_holds_is_named_with_who_holds_it() -> Result<()> {
+async fn a_child_held_by_a_finalizer_is_named_with_the_finalizer() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "held").await?;
     let operator = corner.operate(PlanController::of(Shops::default())).await?;
     open_shop(&corner).await?;
     let held = json!({"metadata": {"finalizers": ["test.windlass.dev/hold"]}});
     corner.change("Service", "one-web", held).await?;
     corner.delete("Shop", "one").await?;
-    let said = "Service one-web: it is being deleted, held by test.windlass.dev/hold";
-    let (reason, _) = corner.until_said::<Shop>("one", "Ready", "False", said).await?;
+    let message = "Service one-web: it is being deleted, held by test.windlass.dev/hold";
+    let (reason, _) = corner.until_message::<Shop>("one", "Ready", "False", message).await?;
     assert_eq!(reason, "Deleting");
     corner.change("Service", "one-web", json!({"metadata": {"finalizers": null}})).await?;
     corner.gone("Shop", "one").await?;
@@ -193,7 +191,7 @@ async fn a_child_that_somebody_holds_is_named_with_who_holds_it() -> Result<()> 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_owner_whose_order_does_not_matter_is_left_to_the_garbage_collector() -> Result<()> {
+async fn an_owner_without_an_ordered_deletion_is_left_to_the_garbage_collector() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "collected").await?;
     let operator = corner.operate(PlanController::of(Bundles::default())).await?;
     bundle(&corner, "one", vec![Item::of(note("a")), Item::of(note("b"))]).await?;
@@ -207,8 +205,65 @@ async fn an_owner_whose_order_does_not_matter_is_left_to_the_garbage_collector()
     operator.stop().await
 }
 
+/// A controller whose former version deleted its Bundles in order.
+struct Former;
+
+impl Controls for Former {
+    type Owner = Bundle;
+    const NAME: &'static str = "former.test.windlass.dev";
+    const DELETION: Deletion<Bundle> = Deletion::NoLongerOrdered;
+
+    fn kinds(&self, kinds: &mut Kinds) {
+        kinds.owns::<ConfigMap>();
+    }
+}
+
+impl Blueprint for Former {
+    fn draw(&self, bundle: &Bundle, _: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
+        let name = bundle.metadata.name.clone();
+        plan.add(ConfigMap {
+            metadata: ObjectMeta { name, ..ObjectMeta::default() },
+            ..ConfigMap::default()
+        });
+        Ok(())
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn neither_a_pause_nor_a_missing_input_keeps_an_owner_from_going() -> Result<()> {
+async fn seam_h2_the_finalizer_of_a_former_version_is_removed_once_also_from_a_deleted_owner() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "former").await?;
+    for name in ["kept", "deleted"] {
+        let mut bundle = Bundle::new(name, BundleSpec::default());
+        bundle.metadata.finalizers =
+            Some(vec!["windlass.dev/teardown".into(), "test.windlass.dev/hold".into()]);
+        corner.namespace.api::<Bundle>().create(&PostParams::default(), &bundle).await?;
+    }
+    corner.delete("Bundle", "deleted").await?;
+    let mark = corner.mark()?;
+    let operator = corner.operate(PlanController::of(Former)).await?;
+    corner.until::<Bundle>("kept", "Ready", "True").await?;
+    let others = json!(["test.windlass.dev/hold"]);
+    for name in ["kept", "deleted"] {
+        windlass_testenv::eventually("only the finalizer of others to be left", || async {
+            let owner = corner.object("Bundle", name).await.map_err(|error| error.to_string())?;
+            let finalizers = &owner["metadata"]["finalizers"];
+            if *finalizers == others { Ok(()) } else { Err(finalizers.to_string()) }
+        })
+        .await?;
+    }
+    corner.look_again(&operator, "Bundle", "kept").await?;
+    let requests = corner.requests_since(mark)?;
+    let patches = requests.filter(|request| {
+        request.resource == "bundles" && request.subresource.is_empty() && request.verb == "patch"
+    });
+    assert_eq!(patches.count(), 2, "one for each owner: {patches}");
+    corner.change("Bundle", "deleted", json!({"metadata": {"finalizers": null}})).await?;
+    corner.gone("Bundle", "deleted").await?;
+    operator.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_can_be_deleted_while_it_is_paused_or_an_input_is_missing() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "paused-end").await?;
     let shops = Shops::default();
     let registrar = shops.registrar.clone();
@@ -216,7 +271,7 @@ async fn neither_a_pause_nor_a_missing_input_keeps_an_owner_from_going() -> Resu
     open_shop(&corner).await?;
     let pause = json!({"metadata": {"annotations": {"windlass.dev/paused": "true"}}});
     corner.change("Shop", "one", pause).await?;
-    corner.until_said::<Shop>("one", "Ready", "False", "paused").await?;
+    corner.until::<Shop>("one", "Paused", "True").await?;
     corner.delete("Secret", "password").await?;
     corner.delete("Shop", "one").await?;
     corner.gone("Shop", "one").await?;

@@ -1,5 +1,5 @@
-//! What others change is changed back with one apply; what others add beside ours is left alone; a new release of the operator
-//! rolls out with one apply for each object.
+//! Fields that others change are restored with one apply; fields that others add are left alone; a new
+//! release of the operator rolls out with one apply for each object.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use crate::kit;
@@ -12,16 +12,16 @@ use windlass_testenv::{Mark, TestEnv, eventually, or_not_run, within};
 use kit::Corner;
 use kit::bundle::{Bundle, Bundles, Item, one_by_one};
 
-/// For one repair; so many rows are not to wait a minute each when all of them fail.
+/// The time for one repair, short so that a table of failing rows does not take a minute for each.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(15);
 
-/// What somebody else does to an object.
+/// A change that somebody else makes to an object.
 enum Change {
     /// A strategic merge patch, as `kubectl patch`, `set` and `label` send it.
     Strategic(Value),
     Merge(Value),
     Json(Value),
-    /// By the scale subresource, as an autoscaler does.
+    /// A change by the scale subresource, as an autoscaler makes it.
     Scale(i64),
     /// The whole object, as `kubectl replace` sends it.
     Put(fn(&mut Value)),
@@ -32,7 +32,7 @@ struct Row {
     name: &'static str,
     /// `deployments web`.
     object: (&'static str, &'static str, &'static str),
-    /// Something of theirs that is there before.
+    /// A change that somebody else made before.
     beside: Option<Change>,
     change: Change,
 }
@@ -119,7 +119,7 @@ fn drifts() -> Vec<Row> {
                 json!({"spec": {"template": {"spec": {"automountServiceAccountToken": true}}}}),
             ),
         ),
-        // A union: an apply alone would have both, which the server refuses.
+        // A union: an apply alone would leave both members, which the server refuses.
         web(
             "volume swapped",
             Change::Strategic(json!({"spec": {"template": {"spec": {"volumes": [
@@ -194,7 +194,7 @@ async fn make(corner: &Corner, object: (&str, &str, &str), change: &Change) -> R
             api.patch_scale(name, &params, &Patch::Merge(patch)).await?;
         }
         Change::Put(edit) => {
-            // Controllers write the object too: a version that was overtaken is read again.
+            // Controllers write the object too: an outdated version is read again.
             eventually(format!("{name} is replaced"), || async {
                 let live = api.get(name).await.map_err(|error| error.to_string())?;
                 let mut live = serde_json::to_value(live).map_err(|error| error.to_string())?;
@@ -210,7 +210,7 @@ async fn make(corner: &Corner, object: (&str, &str, &str), change: &Change) -> R
     Ok(())
 }
 
-/// What of an object is somebody's decision, and not written by controllers.
+/// The fields of an object that somebody decided on, without those that controllers write.
 fn decided(mut object: Value) -> Value {
     let metadata = &mut object["metadata"];
     let mut annotations = metadata["annotations"].take();
@@ -220,7 +220,7 @@ fn decided(mut object: Value) -> Value {
     let mut finalizers: Vec<String> =
         serde_json::from_value(metadata["finalizers"].take()).unwrap_or_default();
     finalizers.sort();
-    // What they added is theirs: it stays, or goes with the object that they replaced or deleted.
+    // Additions of others are theirs: they stay, or are lost with the object that was replaced or deleted.
     let mut labels = metadata["labels"].take();
     if let Some(labels) = labels.as_object_mut() {
         labels.retain(|label, _| label == "team" || label.starts_with("windlass.dev/"));
@@ -228,7 +228,7 @@ fn decided(mut object: Value) -> Value {
     let metadata = json!({"labels": labels, "annotations": annotations, "finalizers": finalizers,
         "ownerReferences": metadata["ownerReferences"]});
     let mut spec = object["spec"].take();
-    // A keyed list: whoever adds an item decides on its place.
+    // A keyed list: the manager that adds an item decides on its position.
     if let Some(env) = spec.pointer_mut("/template/spec/containers/0/env").and_then(Value::as_array_mut) {
         env.retain(|variable| variable["name"] != "THEIRS");
         env.sort_by_key(|variable| variable["name"].to_string());
@@ -236,7 +236,7 @@ fn decided(mut object: Value) -> Value {
     json!({"metadata": metadata, "spec": spec, "data": object["data"]})
 }
 
-/// The applies of an object since that were accepted.
+/// Returns the accepted applies of an object since the mark.
 fn applies(corner: &Corner, mark: Mark, kind: &str, name: &str) -> Result<usize> {
     let plural = format!("{}s", kind.to_lowercase());
     let accepted = corner
@@ -254,7 +254,7 @@ async fn seen(corner: &Corner, object: (&str, &str, &str)) -> Result<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_others_change_is_changed_back_with_one_apply() -> Result<()> {
+async fn every_change_of_a_planned_field_is_repaired_with_one_apply() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "drift").await?;
     let operator = corner.operate(one_by_one(Bundles::default())).await?;
     corner.bundle("one", items()).await?;
@@ -303,7 +303,7 @@ async fn whatever_others_change_is_changed_back_with_one_apply() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_others_add_beside_ours_is_left_alone() -> Result<()> {
+async fn fields_that_others_add_are_left_alone() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "beside").await?;
     let operator = corner.operate(one_by_one(Bundles::default())).await?;
     let mut items = items();
@@ -347,7 +347,8 @@ async fn what_others_add_beside_ours_is_left_alone() -> Result<()> {
         make(&corner, *object, change).await.context(*name)?;
         theirs.push((name, *object, seen(&corner, *object).await?));
     }
-    // By the same watch comes a drift of another object: when that is repaired, all of the above was seen.
+    // The same watch delivers a drift of another object: when that is repaired, all changes above have been
+    // seen.
     make(&corner, canary, &Change::Merge(json!({"metadata": {"labels": {"team": "theirs"}}}))).await?;
     corner
         .until_object(canary.0, canary.1, canary.2, |canary| canary["metadata"]["labels"]["team"] == "ours")

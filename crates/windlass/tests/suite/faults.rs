@@ -1,4 +1,5 @@
-//! Whatever the network and the API server do: the same end, for a bounded number of writes, and then rest.
+//! Faults of the network and the API server: the result is the same, with a bounded number of writes, and the
+//! operator comes to rest.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use crate::kit;
@@ -12,14 +13,14 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::PostParams;
 use serde_json::json;
 use windlass::{Blueprint, Controls, Kinds, Needs, Plan, PlanController, PlanError};
-use windlass_testenv::proxy::{Action, Answer, Fault, FaultProxy, Match, Verb};
+use windlass_testenv::proxy::{Action, Answer, Fault, FaultProxy, Match, RequestVerb};
 use windlass_testenv::{Options, TestEnv, eventually, or_not_run};
 
 use kit::bundle::{Bundle, BundleSpec, Bundles, Item};
 use kit::shop::{Registrar, Shop, Shops, password, shop};
 use kit::{Corner, Operator};
 
-/// An operator whose every request goes through a proxy.
+/// Starts an operator with a proxy between it and the API server.
 async fn through(corner: &Corner, proxy: &FaultProxy) -> Result<(Operator, Registrar)> {
     let shops = Shops::default();
     let registrar = shops.registrar.clone();
@@ -30,19 +31,19 @@ async fn through(corner: &Corner, proxy: &FaultProxy) -> Result<(Operator, Regis
     Ok((operator, registrar))
 }
 
-/// Hurts writes of all sorts: applies here and there, three in a row, a status, a finalizer, deletes.
+/// Injects faults into writes of all sorts: single applies, three in a row, a status, a finalizer, deletes.
 fn hurt(proxy: &FaultProxy, action: impl Into<Action>) {
     let action = action.into();
-    let objects = || Match::verb(Verb::Apply).except("shops/status").except("events");
+    let objects = || Match::verb(RequestVerb::Apply).except("shops/status").except("events");
     for fault in [
-        Fault::on(Match::verb(Verb::Apply).resource("secrets")).first(),
+        Fault::on(Match::verb(RequestVerb::Apply).resource("secrets")).first(),
         Fault::on(objects()).nth(2),
         Fault::on(objects()).after(4).times(3),
         Fault::on(objects()).nth(10),
-        Fault::on(Match::verb(Verb::Apply).resource("shops/status")).times(3),
-        Fault::on(Match::verb(Verb::Patch).resource("shops")).first(),
-        Fault::on(Match::verb(Verb::Delete)).first(),
-        Fault::on(Match::verb(Verb::Delete)).after(2).times(3),
+        Fault::on(Match::verb(RequestVerb::Apply).resource("shops/status")).times(3),
+        Fault::on(Match::verb(RequestVerb::Patch).resource("shops")).first(),
+        Fault::on(Match::verb(RequestVerb::Delete)).first(),
+        Fault::on(Match::verb(RequestVerb::Delete)).after(2).times(3),
     ] {
         proxy.add(fault.then(action.clone()));
     }
@@ -52,7 +53,7 @@ fn hits(proxy: &FaultProxy) -> usize {
     proxy.seen().iter().filter(|seen| seen.fault.is_some()).count()
 }
 
-/// Fails unless the shop is what its spec says, and nothing is left to be done.
+/// Fails unless the shop matches its spec and nothing is left to do.
 async fn at_rest(corner: &Corner, operator: &Operator) -> Result<()> {
     let ids: Vec<_> = corner.standing().await?.into_keys().collect();
     assert_eq!(ids.len(), 11, "{ids:#?}");
@@ -66,7 +67,7 @@ async fn at_rest(corner: &Corner, operator: &Operator) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the image of the shop is that of its tiers, and the task of the image before is gone.
+/// Waits until the tiers of the shop have this image, and the task of the previous image is gone.
 async fn changed(corner: &Corner, image: &str) -> Result<()> {
     corner.until::<Shop>("one", "Ready", "True").await?;
     eventually("the new image is everywhere, and one task", || async {
@@ -84,7 +85,7 @@ async fn changed(corner: &Corner, image: &str) -> Result<()> {
     Ok(())
 }
 
-/// A shop is created, changed and deleted, and each time the writes are hurt in this way.
+/// Creates, changes and deletes a shop while its writes fail in this way.
 async fn survives(hint: &str, action: impl Into<Action> + Clone) -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), hint).await?;
     let proxy = corner.env.fault_proxy().await?;
@@ -92,14 +93,14 @@ async fn survives(hint: &str, action: impl Into<Action> + Clone) -> Result<()> {
     let mark = corner.mark()?;
     let mut hurt_so_far = 0;
     let mut most = 0;
-    // Writes that a phase needs when nothing goes wrong: objects, and a status for each of their states.
+    // The writes that a phase needs without faults: objects, and a status for each of their states.
     let mut bounded = |needed: usize| -> Result<()> {
         let hits = hits(&proxy);
         assert!(hits >= hurt_so_far + 3, "only {} hits: this was no test", hits - hurt_so_far);
         hurt_so_far = hits;
         most += needed;
         let writes = corner.writes_since(mark)?;
-        // A failure costs the repetition, and a status that tells of it and one that takes it back.
+        // A fault costs the repeated write, a status that reports it and one that clears it.
         assert!(writes.len() <= most + 4 * hits, "{hits} faults: {writes:#?}");
         Ok(())
     };
@@ -132,45 +133,45 @@ async fn survives(hint: &str, action: impl Into<Action> + Clone) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn conflicts_are_survived() -> Result<()> {
+async fn an_operator_survives_conflicts() -> Result<()> {
     survives("conflict", Answer::conflict()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn throttling_is_survived() -> Result<()> {
+async fn an_operator_survives_throttling() -> Result<()> {
     survives("throttled", Answer::too_many_requests(Duration::from_secs(1))).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn internal_errors_are_survived() -> Result<()> {
+async fn an_operator_survives_internal_errors() -> Result<()> {
     survives("internal", Answer::internal_error()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_not_there_is_survived() -> Result<()> {
+async fn an_operator_survives_an_unreachable_server() -> Result<()> {
     survives("unavailable", Answer::unavailable()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_that_never_arrive_are_survived() -> Result<()> {
+async fn an_operator_survives_lost_requests() -> Result<()> {
     survives("drop-before", Action::DropBefore).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_that_never_arrive_are_survived() -> Result<()> {
+async fn an_operator_survives_lost_responses() -> Result<()> {
     survives("drop-after", Action::DropAfter).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_generated_is_kept_though_the_answer_to_its_creation_is_lost() -> Result<()> {
+async fn a_generated_object_is_kept_if_the_response_to_its_creation_is_lost() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "generated").await?;
     let proxy = corner.env.fault_proxy().await?;
     let (operator, _) = through(&corner, &proxy).await?;
-    // The watch stands still, so that only the repeated creation can find out.
+    // The watch is frozen, so that only the repeated creation can find the object.
     let secrets = Match::watches().resource("secrets");
     let frozen = proxy.freeze_watches(&secrets);
-    let lost =
-        proxy.add(Fault::on(Match::verb(Verb::Apply).resource("secrets")).first().then(Action::DropAfter));
+    let lost = proxy
+        .add(Fault::on(Match::verb(RequestVerb::Apply).resource("secrets")).first().then(Action::DropAfter));
     corner.namespace.api::<Shop>().create(&PostParams::default(), &shop("one", "shop:1")).await?;
     lost.wait_for_hits(1).await?;
     proxy
@@ -192,7 +193,9 @@ async fn a_single_conflict_stops_neither_a_status_nor_a_deletion() -> Result<()>
     let controller = PlanController::of(Bundles::default());
     let operator = Operator::with(config, corner.namespace.name(), controller)?;
     operator.ready().await?;
-    for wanted in [Match::verb(Verb::Apply).resource("bundles/status"), Match::verb(Verb::Delete)] {
+    for wanted in
+        [Match::verb(RequestVerb::Apply).resource("bundles/status"), Match::verb(RequestVerb::Delete)]
+    {
         proxy.add(Fault::on(wanted).first().then(Answer::conflict()));
     }
     let note = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
@@ -207,17 +210,17 @@ async fn a_single_conflict_stops_neither_a_status_nor_a_deletion() -> Result<()>
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lost_watches_are_survived() -> Result<()> {
+async fn an_operator_survives_lost_watches() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "watches").await?;
     let proxy = corner.env.fault_proxy().await?;
     let (operator, _) = through(&corner, &proxy).await?;
     corner.namespace.api::<Shop>().create(&PostParams::default(), &shop("one", "shop:1")).await?;
-    proxy.wait_for_request(&Match::verb(Verb::Apply).resource("statefulsets")).await?;
+    proxy.wait_for_request(&Match::verb(RequestVerb::Apply).resource("statefulsets")).await?;
     assert!(proxy.cut_watches(&Match::watches()) > 5, "in the middle of it, all watches break");
     corner.until::<Shop>("one", "Ready", "True").await?;
     at_rest(&corner, &operator).await?;
 
-    // What happens while all watches stand still can only be listed again: a change, damage, and a loss.
+    // Events during a freeze of all watches can only be found by a new list: a change, damage, and a loss.
     let frozen = proxy.freeze_watches(&Match::watches());
     corner.change("Shop", "one", json!({"spec": {"image": "shop:2"}})).await?;
     corner.change("ConfigMap", "one-config", json!({"data": {"image": "wrong"}})).await?;
@@ -232,7 +235,7 @@ async fn lost_watches_are_survived() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restart_of_the_api_server_is_survived() -> Result<()> {
+async fn an_operator_survives_a_restart_of_the_api_server() -> Result<()> {
     let env = or_not_run!(TestEnv::private(Options::private()).await);
     let corner = Corner::new((*env).clone(), "restart").await?;
     let shops = Shops::default();
@@ -249,7 +252,7 @@ async fn a_restart_of_the_api_server_is_survived() -> Result<()> {
     operator.stop().await
 }
 
-/// What is there decides what is made.
+/// A blueprint that makes a ConfigMap from the existence of a Secret.
 struct Watchful;
 
 impl Controls for Watchful {
@@ -271,12 +274,12 @@ impl Blueprint for Watchful {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_read_is_not_taken_for_missing() -> Result<()> {
+async fn an_object_that_cannot_be_read_is_not_taken_for_missing() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "unread").await?;
     let proxy = corner.env.fault_proxy().await?;
     let there = json!({"metadata": {"name": "there"}});
     corner.namespace.api::<Secret>().create(&PostParams::default(), &serde_json::from_value(there)?).await?;
-    let unread = Match::verbs([Verb::List, Verb::Watch]).resource("secrets");
+    let unread = Match::verbs([RequestVerb::List, RequestVerb::Watch]).resource("secrets");
     proxy.add(Fault::on(unread).then(Answer::new(500, "InternalError", "etcd has a cold")));
     let config = corner.user.config_through(&proxy.url())?;
     let operator = Operator::with(config, corner.namespace.name(), PlanController::of(Watchful))?;
@@ -284,7 +287,7 @@ async fn what_cannot_be_read_is_not_taken_for_missing() -> Result<()> {
     let mark = corner.mark()?;
     let one = Bundle::new("one", BundleSpec::default());
     corner.namespace.api::<Bundle>().create(&PostParams::default(), &one).await?;
-    let (reason, _) = corner.until_said::<Bundle>("one", "Ready", "False", "Secret there").await?;
+    let (reason, _) = corner.until_message::<Bundle>("one", "Ready", "False", "Secret there").await?;
     assert_eq!(reason, "Waiting");
     proxy.clear();
     corner.until::<Bundle>("one", "Ready", "True").await?;

@@ -1,4 +1,4 @@
-//! Inputs: their content flows into what depends on them, and into nothing else.
+//! Inputs: their content flows into the nodes that depend on them, and into no others.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use crate::kit;
@@ -39,7 +39,7 @@ async fn rolled(corner: &Corner, wanted: &BTreeMap<String, (String, i64)>) -> Re
         if standing == *wanted { Ok(()) } else { Err(format!("{standing:#?}")) }
     })
     .await?;
-    // The owner may go on to say for a second that it is ready; its pods cannot.
+    // The owner may report `Ready` for another second because of the debounce; its pods cannot.
     eventually("the new pods have taken over", || async {
         let web = corner.object("Deployment", "one-web").await.map_err(|error| error.to_string())?;
         let status = &web["status"];
@@ -52,7 +52,7 @@ async fn rolled(corner: &Corner, wanted: &BTreeMap<String, (String, i64)>) -> Re
     Ok(())
 }
 
-/// What was written of a plan: the owner's own status is another matter.
+/// The writes of a plan's objects, without those of the owner's own status.
 fn of_plan(writes: Vec<String>) -> Vec<String> {
     writes.into_iter().filter(|write| !write.contains(" shops")).collect()
 }
@@ -62,13 +62,13 @@ fn text(value: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_changed_secret_rolls_what_depends_on_it_once_and_nothing_else() -> Result<()> {
+async fn a_changed_secret_rolls_its_dependents_once_and_nothing_else() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "rolls").await?;
     let operator = corner.operate(PlanController::of(Shops::default())).await?;
     open_shop(&corner).await?;
     corner.look_again(&operator, "Shop", "one").await?;
 
-    // Labels and annotations are no content.
+    // Labels and annotations are not content.
     let (mark, before) = (corner.mark()?, operator.reconciles());
     let beside = json!({"metadata": {"labels": {"team": "a"}, "annotations": {"note": "b"}}});
     corner.change("Secret", "password", beside).await?;
@@ -90,7 +90,7 @@ async fn a_changed_secret_rolls_what_depends_on_it_once_and_nothing_else() -> Re
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_changed_config_rolls_what_depends_on_it_once_and_nothing_else() -> Result<()> {
+async fn a_changed_config_map_rolls_its_dependents_once_and_nothing_else() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "config").await?;
     let operator = corner.operate(PlanController::of(Shops::default())).await?;
     open_shop(&corner).await?;
@@ -103,7 +103,7 @@ async fn a_changed_config_rolls_what_depends_on_it_once_and_nothing_else() -> Re
     let writes = of_plan(corner.writes_since(mark)?);
     assert_eq!(writes, ["patch configmaps one-config", "patch deployments one-web"]);
 
-    // An image is in the configuration and in the templates: still each of them once.
+    // An image is in the configuration and in the templates: each object is still written once.
     for rolled in ["Deployment one-web", "StatefulSet one-db"] {
         standing.get_mut(rolled).unwrap().1 += 1;
     }
@@ -132,11 +132,11 @@ async fn a_changed_config_rolls_what_depends_on_it_once_and_nothing_else() -> Re
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_missing_secret_holds_back_what_needs_it_and_its_coming_is_noticed_at_once() -> Result<()> {
+async fn a_missing_secret_delays_only_its_dependents_and_its_creation_is_noticed_at_once() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "missing").await?;
     let operator = corner.operate(PlanController::of(Shops::default())).await?;
     corner.namespace.api::<Shop>().create(&PostParams::default(), &shop("one", "shop:1")).await?;
-    let (reason, message) = corner.until_said::<Shop>("one", "Ready", "False", "Secret password").await?;
+    let (reason, message) = corner.until_message::<Shop>("one", "Ready", "False", "Secret password").await?;
     assert_eq!(reason, "InputMissing");
     assert!(message.contains("create it, or change the reference to it"), "{message}");
     let standing = corner.standing().await?;
@@ -153,7 +153,7 @@ async fn a_missing_secret_holds_back_what_needs_it_and_its_coming_is_noticed_at_
             "ServiceAccount one-runner"
         ]
     );
-    // Waiting costs nothing.
+    // Waiting costs no request.
     corner.look_again(&operator, "Shop", "one").await?;
     let mark = corner.mark()?;
     corner.look_again(&operator, "Shop", "one").await?;
@@ -162,13 +162,13 @@ async fn a_missing_secret_holds_back_what_needs_it_and_its_coming_is_noticed_at_
     corner.namespace.api::<Secret>().create(&PostParams::default(), &password("first")).await?;
     corner.until::<Shop>("one", "Ready", "True").await?;
     let asked = corner.requests_since(mark)?.filter(|request| !request.is_write());
-    assert!(asked.is_empty(), "the watch told: {asked}");
+    assert!(asked.is_empty(), "the watch reported it without a request: {asked}");
 
-    // It goes again: what runs goes on.
+    // The Secret is deleted again: running workloads stay.
     let standing = corner.standing().await?;
     let mark = corner.mark()?;
     corner.delete("Secret", "password").await?;
-    let (reason, _) = corner.until_said::<Shop>("one", "Ready", "False", "Secret password").await?;
+    let (reason, _) = corner.until_message::<Shop>("one", "Ready", "False", "Secret password").await?;
     assert_eq!(reason, "InputMissing");
     corner.look_again(&operator, "Shop", "one").await?;
     assert_eq!(corner.writes_since(mark)?, ["patch shops/status one"]);
@@ -216,7 +216,7 @@ async fn owners_share_the_watch_of_an_input_and_it_ends_with_the_last_of_them() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_another_blueprint_makes_needs_no_watch_of_its_own_while_it_has_the_label() -> Result<()> {
+async fn an_object_of_another_blueprint_needs_no_separate_watch_while_it_has_the_label() -> Result<()> {
     const MAKER: &str = "maker.test.windlass.dev";
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "made").await?;
     let proxy = corner.env.fault_proxy().await?;
@@ -251,7 +251,7 @@ async fn what_another_blueprint_makes_needs_no_watch_of_its_own_while_it_has_the
     corner.look_again(&operator, "Bundle", "one").await?;
     assert_eq!(proxy.open_watches(&by_name), 0, "nor after a restart");
 
-    // Somebody takes the label away. It is still there, under its name.
+    // Somebody removes the label. The object still exists under its name.
     let mark = corner.mark()?;
     corner
         .change("Secret", "password", json!({"metadata": {"labels": {"windlass.dev/controller": null}}}))
@@ -261,14 +261,14 @@ async fn what_another_blueprint_makes_needs_no_watch_of_its_own_while_it_has_the
     assert_eq!(corner.writes_since(mark)?, [""; 0], "it was never missed");
 
     corner.delete("Secret", "password").await?;
-    corner.until_said::<Bundle>("one", "Ready", "False", "Secret password").await?;
+    corner.until_message::<Bundle>("one", "Ready", "False", "Secret password").await?;
     made().await?;
     corner.until::<Bundle>("one", "Ready", "True").await?;
     proxy.wait_for_open_watches(&by_name, 0).await?;
 
-    // And so it is when it goes from among those made.
+    // The same holds if a labelled object is deleted.
     corner.delete("Secret", "password").await?;
-    corner.until_said::<Bundle>("one", "Ready", "False", "Secret password").await?;
+    corner.until_message::<Bundle>("one", "Ready", "False", "Secret password").await?;
     operator.stop().await
 }
 
@@ -322,14 +322,14 @@ async fn the_digest_key_is_made_once_and_losing_it_restarts_nothing() -> Result<
     corner.look_again(&operator, "Shop", "one").await?;
     assert_eq!(of_key(mark)?, 1, "and made once more");
     let mut now = corner.standing().await?;
-    // The generation of a Deployment also changes with its annotations, so it is its template that tells.
+    // The generation of a Deployment also changes with its annotations, so the template is compared.
     assert_eq!(templates().await?, before, "no pod is restarted");
     for changed in [&*format!("Secret {KEY}"), "Deployment one-web"] {
         now.insert(changed.to_owned(), standing[changed].clone());
     }
     assert_eq!(now, standing, "and nothing else is touched");
 
-    // The new key still tells when content changes.
+    // The new key still detects a change of content.
     let mut expected = corner.standing().await?;
     corner.change("Secret", "password", text("second")).await?;
     for rolled in ["StatefulSet one-db", "Deployment one-web"] {
@@ -364,7 +364,7 @@ impl MakeWriter<'_> for Log {
 }
 
 impl Log {
-    /// The one log of the process, from the first call on.
+    /// Returns the log of the process, captured from the first call on.
     fn captured() -> &'static Self {
         static LOG: OnceLock<Log> = OnceLock::new();
         LOG.get_or_init(|| {
@@ -381,7 +381,7 @@ impl Log {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_value_and_no_plain_hash_of_it_is_found_anywhere() -> Result<()> {
+async fn no_secret_value_and_no_plain_hash_of_one_is_logged_or_written() -> Result<()> {
     let log = Log::captured();
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "secrecy").await?;
     let operator = corner.operate(PlanController::of(Shops::default())).await?;
@@ -407,7 +407,7 @@ async fn no_value_and_no_plain_hash_of_it_is_found_anywhere() -> Result<()> {
         let data = json!({"password": encoded}).to_string();
         for hidden in [value, &*encoded, &*data] {
             let hash = Sha256::digest(hidden.as_bytes());
-            // Digests are written cut, so their beginnings are looked for.
+            // Written digests are cut, so their beginnings are searched.
             traces.extend([hidden.to_owned(), hex(&hash[..8]), BASE64_STANDARD.encode(&hash[..6])]);
         }
     }

@@ -1,4 +1,4 @@
-//! Needs: asking is declaring, an unknown answer is not "absent", and asking ends.
+//! Needs: asking starts a watch, an unknown answer is not "absent", and rounds end.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use windlass::{Blueprint, Controls, Kinds, Known, Needs, Plan, PlanController, PlanError};
 use windlass_runtime::cache::Shape;
 use windlass_runtime::meta::Meta;
-use windlass_testenv::proxy::{Action, Answer, Fault, Match, Verb};
+use windlass_testenv::proxy::{Action, Answer, Fault, Match, RequestVerb};
 use windlass_testenv::{TestEnv, eventually, or_not_run};
 
 use super::kit::bundle::{Bundle, BundleSpec};
@@ -34,7 +34,8 @@ async fn make(corner: &Corner, object: Value) -> Result<()> {
     Ok(())
 }
 
-/// Asks for one Secret more whenever it knows of those before: without end, once `only` is set.
+/// A blueprint that asks for one more Secret whenever it knows the previous ones: without end, once `only` is
+/// set.
 struct Endless;
 
 impl Controls for Endless {
@@ -74,7 +75,7 @@ async fn a_plan_that_never_stops_asking_waits_with_few_watches_and_changes_nothi
     let mark = corner.mark()?;
     corner.change("Bundle", "one", json!({"spec": {"only": 1}})).await?;
     let message = "Secret link-3 at last, for Secret link-2 before that";
-    let (reason, _) = corner.until_said::<Bundle>("one", "Ready", "False", message).await?;
+    let (reason, _) = corner.until_message::<Bundle>("one", "Ready", "False", message).await?;
     assert_eq!(reason, "Waiting");
     let watched = Match::watches().resource("secrets");
     for _ in 0..3 {
@@ -85,7 +86,7 @@ async fn a_plan_that_never_stops_asking_waits_with_few_watches_and_changes_nothi
     assert!(writes.iter().all(|write| write.contains("bundles/status")), "{writes:#?}");
     corner.object("ConfigMap", "at-first").await?;
 
-    // Something that it asked for changes: it is drawn again, and comes no further.
+    // An object that it asked for changes: the plan is drawn again, and gets no further.
     let before = operator.reconciles();
     make(&corner, json!({"metadata": {"name": "link-0"}})).await?;
     operator.looked_after(before).await?;
@@ -97,7 +98,7 @@ async fn a_plan_that_never_stops_asking_waits_with_few_watches_and_changes_nothi
     operator.stop().await
 }
 
-/// Asks for a Secret that need not exist, and does not look at the answer.
+/// A blueprint that asks for a Secret that need not exist, and ignores the answer.
 struct Careless;
 
 impl Controls for Careless {
@@ -119,7 +120,7 @@ impl Blueprint for Careless {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_pruned_while_an_answer_is_unknown_though_nobody_looks_at_it() -> Result<()> {
+async fn nothing_is_pruned_while_an_answer_is_unknown_even_if_the_blueprint_ignores_it() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "careless").await?;
     let proxy = corner.env.fault_proxy().await?;
     let start = || async {
@@ -133,19 +134,19 @@ async fn nothing_is_pruned_while_an_answer_is_unknown_though_nobody_looks_at_it(
     corner.until::<Bundle>("one", "Ready", "True").await?;
     operator.stop().await?;
 
-    let unread = Match::verbs([Verb::List, Verb::Watch]).resource("secrets");
+    let unread = Match::verbs([RequestVerb::List, RequestVerb::Watch]).resource("secrets");
     proxy.add(Fault::on(unread).then(Answer::new(500, "InternalError", "etcd has a cold")));
     let operator = start().await?;
     let mark = corner.mark()?;
     corner.change("Bundle", "one", json!({"spec": {"only": 1}})).await?;
-    let (reason, _) = corner.until_said::<Bundle>("one", "Ready", "False", "Secret extra").await?;
+    let (reason, _) = corner.until_message::<Bundle>("one", "Ready", "False", "Secret extra").await?;
     assert_eq!(reason, "InputMissing");
     corner.look_again(&operator, "Bundle", "one").await?;
     let deletes = |mark| anyhow::Ok(corner.requests_since(mark)?.filter(|one| one.verb == "delete").count());
     assert_eq!(deletes(mark)?, 0);
     corner.object("ConfigMap", "at-first").await?;
 
-    // Nothing but the end of the first list wakes it.
+    // Only the end of the first list wakes the owner.
     proxy.clear();
     corner.until::<Bundle>("one", "Ready", "True").await?;
     corner.gone("ConfigMap", "at-first").await?;
@@ -153,7 +154,7 @@ async fn nothing_is_pruned_while_an_answer_is_unknown_though_nobody_looks_at_it(
     operator.stop().await
 }
 
-/// Requires a Secret.
+/// A blueprint that requires a Secret.
 struct Patient;
 
 impl Controls for Patient {
@@ -174,13 +175,13 @@ impl Blueprint for Patient {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_end_of_a_first_list_wakes_whoever_asked_with_the_object_or_without() -> Result<()> {
+async fn the_end_of_a_first_list_wakes_the_owners_that_asked_with_or_without_the_object() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "first-list").await?;
     let proxy = corner.env.fault_proxy().await?;
     let config = corner.user.config_through(&proxy.url())?;
     let operator = Operator::with(config, corner.namespace.name(), PlanController::of(Patient))?;
     operator.ready().await?;
-    let lists = Match::verbs([Verb::List, Verb::Watch]).resource("secrets");
+    let lists = Match::verbs([RequestVerb::List, RequestVerb::Watch]).resource("secrets");
     let held = proxy.add(Fault::on(lists).then(Action::Hold));
     create(&corner, "with").await?;
     create(&corner, "without").await?;
@@ -188,14 +189,14 @@ async fn the_end_of_a_first_list_wakes_whoever_asked_with_the_object_or_without(
     // The pass ends before the list does.
     for name in ["with", "without"] {
         let message = format!("Secret {name}: it ");
-        corner.until_said::<Bundle>(name, "Ready", "False", &message).await?;
+        corner.until_message::<Bundle>(name, "Ready", "False", &message).await?;
     }
     make(&corner, json!({"metadata": {"name": "with"}})).await?;
     proxy.clear();
     held.release();
     corner.until::<Bundle>("with", "Ready", "True").await?;
     let message = "Secret without: it does not exist: create it, or change the reference to it";
-    let (reason, _) = corner.until_said::<Bundle>("without", "Ready", "False", message).await?;
+    let (reason, _) = corner.until_message::<Bundle>("without", "Ready", "False", message).await?;
     assert_eq!(reason, "InputMissing");
     let before = operator.reconciles();
     make(&corner, json!({"metadata": {"name": "without"}})).await?;
@@ -216,7 +217,7 @@ impl Shape for Member {
     }
 }
 
-/// Writes down who carries its name in a label.
+/// A blueprint that lists the objects that carry the owner's name in a label.
 struct Shepherd;
 
 impl Controls for Shepherd {
@@ -274,7 +275,7 @@ async fn objects_with_a_label_are_listed_by_its_value_from_one_watch() -> Result
     herd("two", "").await?;
     make(&corner, sheep("molly", "two")).await?;
     herd("two", "molly").await?;
-    // It moves from one herd to the other: both are told.
+    // The object moves from one herd to the other: both owners are woken.
     corner.change("Secret", "molly", json!({"metadata": {"labels": {HERD: "one"}}})).await?;
     herd("one", "dolly molly").await?;
     herd("two", "").await?;
@@ -284,7 +285,7 @@ async fn objects_with_a_label_are_listed_by_its_value_from_one_watch() -> Result
     operator.stop().await
 }
 
-/// Keeps a ConfigMap that has left its plan, as long as it is told to.
+/// A blueprint that keeps a ConfigMap that has left its plan, as long as the spec says so.
 struct Keeper;
 
 impl Controls for Keeper {
@@ -315,7 +316,7 @@ impl Blueprint for Keeper {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_that_is_kept_is_neither_written_nor_pruned_and_holds_nobody_up() -> Result<()> {
+async fn a_kept_object_is_neither_written_nor_pruned_and_delays_no_other_node() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "keep").await?;
     let operator = corner.operate(PlanController::of(Keeper)).await?;
     create(&corner, "one").await?;

@@ -1,4 +1,4 @@
-//! A plan with twelve nodes of all verbs: created in order, ready in order, held back only where it must be.
+//! A plan with twelve nodes of all kinds: created in order, ready in order, delayed only by its dependencies.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use crate::kit;
@@ -13,7 +13,7 @@ use kit::Corner;
 use kit::shop::{Shop, Shops, password, shop};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_nodes_come_up_in_order() -> Result<()> {
+async fn the_nodes_of_a_plan_are_created_in_order() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "order").await?;
     let mark = corner.mark()?;
     let operator = corner.operate(PlanController::of(Shops::default())).await?;
@@ -38,7 +38,7 @@ async fn all_nodes_come_up_in_order() -> Result<()> {
     assert!(place("patch statefulsets one-db") < place("patch jobs one-migrate-"), "{writes:#?}");
     assert!(place("patch jobs one-migrate-") < place("patch deployments one-web"), "{writes:#?}");
     assert!(place("patch services one-web") < place("patch ingresses one-web"), "{writes:#?}");
-    // Each object once; the finalizer and the status beside them.
+    // Each object is written once, beside the finalizer and the status.
     let objects: Vec<_> = writes.iter().filter(|write| !write.contains("shops")).collect();
     assert_eq!(objects.len(), 10, "{writes:#?}");
     println!("writes of the first shop: {writes:#?}");
@@ -46,7 +46,7 @@ async fn all_nodes_come_up_in_order() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pod_that_is_held_back_holds_back_only_what_depends_on_it_and_says_why() -> Result<()> {
+async fn a_workload_with_failing_pods_delays_only_its_dependents_and_the_status_says_why() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "held-back").await?;
     let operator = corner.operate(PlanController::of(Shops::default())).await?;
     corner.namespace.api::<Secret>().create(&PostParams::default(), &password("one")).await?;
@@ -54,19 +54,19 @@ async fn a_pod_that_is_held_back_holds_back_only_what_depends_on_it_and_says_why
     stuck.spec.story = Story::ImagePullError.annotations();
     corner.namespace.api::<Shop>().create(&PostParams::default(), &stuck).await?;
 
-    // Before, the pods may be known to fail while the Deployment does not count them yet.
+    // Earlier, the pods may be known to fail while the Deployment does not count them yet.
     let words = "0 of 2 replicas ready (ImagePullBackOff";
-    let (reason, message) = corner.until_said::<Shop>("one", "Ready", "False", words).await?;
+    let (reason, message) = corner.until_message::<Shop>("one", "Ready", "False", words).await?;
     assert_eq!(reason, "Waiting");
     assert!(
         message.starts_with("waiting for Deployment one-web: 0 of 2 replicas ready (ImagePullBackOff"),
         "{message}"
     );
     let mark = corner.mark()?;
-    let told = Story::Ready.tell(&corner.namespace.api::<Pod>(), "app=one-web").await?;
-    assert_eq!(told, 2, "both pods are released");
+    let released = Story::Ready.tell(&corner.namespace.api::<Pod>(), "app=one-web").await?;
+    assert_eq!(released, 2, "both pods are released");
     corner.until::<Shop>("one", "Ready", "True").await?;
-    // What was released was heard of by watches: nothing was asked for.
+    // Watches reported the released pods: no request was sent.
     let asked = corner.requests_since(mark)?;
     assert_eq!(asked.filter(|request| !request.is_write()).count(), 0, "{asked}");
     operator.stop().await

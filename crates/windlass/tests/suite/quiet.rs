@@ -1,5 +1,5 @@
-//! Nothing to do costs nothing: no requests while all is as it should be, and no writes after a restart, whatever the server made
-//! of the objects that were applied.
+//! An idle operator costs nothing: no requests while the cluster matches the plans, and no writes after a
+//! restart, whatever the server made of the applied objects.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use crate::kit;
@@ -21,11 +21,11 @@ use kit::Corner;
 use kit::bundle::{Bundle, Bundles, Item, one_by_one};
 use kit::shop::{Shop, Shops, password, shop};
 
-/// Owners, of twelve nodes each.
+/// The number of owners, with twelve nodes each.
 const OWNERS: usize = 200;
 
-/// How long nothing may happen. The one real wait in here: that nothing is asked for can only be seen by waiting.
-const WINDOW: Duration = Duration::from_mins(1);
+/// The number of heartbeats of a node, about ten seconds each, during which no request may be made.
+const HEARTBEATS: usize = 6;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_converged_owners_cost_no_request_and_a_restart_costs_lists_only() -> Result<()> {
@@ -41,7 +41,7 @@ async fn many_converged_owners_cost_no_request_and_a_restart_costs_lists_only() 
     };
     futures::stream::iter(0..OWNERS).map(create).buffer_unordered(16).try_collect::<Vec<_>>().await?;
     converged(&api).await?;
-    // Events are written at their own pace.
+    // Events are written at a limited rate.
     within(Duration::from_mins(2), "all events are written", || async {
         let (recorded, written) = (
             operator.metric("windlass_events_recorded_total"),
@@ -58,9 +58,9 @@ async fn many_converged_owners_cost_no_request_and_a_restart_costs_lists_only() 
     );
 
     let mark = corner.mark()?;
-    tokio::time::sleep(WINDOW).await;
+    corner.namespace.env().heartbeats(HEARTBEATS).await?;
     let asked = corner.requests_since(mark)?;
-    println!("in {WINDOW:?} of rest: {asked}");
+    println!("in {HEARTBEATS} heartbeats of rest: {asked}");
     // A watch that the server ends is opened again.
     let others = asked.filter(|request| request.verb != "watch");
     assert!(others.is_empty(), "{others}");
@@ -91,7 +91,7 @@ async fn many_converged_owners_cost_no_request_and_a_restart_costs_lists_only() 
     assert!(others.is_empty(), "{others}");
     operator.stop().await?;
 
-    // They are gone only when what they registered is: without an operator the namespace would stay.
+    // The shops have finalizers: without an operator the namespace would stay.
     let patch = kube::api::Patch::Merge(json!({"metadata": {"finalizers": null}}));
     let release = |index: usize| {
         let (api, patch) = (api.clone(), patch.clone());
@@ -101,7 +101,7 @@ async fn many_converged_owners_cost_no_request_and_a_restart_costs_lists_only() 
     Ok(())
 }
 
-/// Waits until all shops are ready, and the last word on each is written.
+/// Waits until all shops are ready, and their final status is written.
 async fn converged(api: &Api<Shop>) -> Result<()> {
     within(Duration::from_mins(5), "all shops are ready", || async {
         let shops = api.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
@@ -114,7 +114,7 @@ async fn converged(api: &Api<Shop>) -> Result<()> {
                         .standard
                         .conditions
                         .iter()
-                        .any(|said| said.type_ == "Ready" && said.status == "True")
+                        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
             })
         };
         let ready = shops.iter().filter(ready).count();
@@ -124,7 +124,7 @@ async fn converged(api: &Api<Shop>) -> Result<()> {
     Ok(())
 }
 
-/// Objects of which the server makes something else than what it was given.
+/// Returns objects that the server stores differently from how they were applied.
 #[allow(clippy::too_many_lines)] // it is a table
 fn awkward() -> Vec<Value> {
     let container = json!({"name": "main", "image": "web:1", "ports": [{"containerPort": 80}, {"containerPort": 53, "protocol": "UDP"}],
@@ -187,7 +187,7 @@ fn awkward() -> Vec<Value> {
     ]
 }
 
-/// Every write of an object, by its kind and name.
+/// Counts the writes of each object, by its kind and name.
 fn tally(writes: Vec<String>) -> BTreeMap<String, usize> {
     let mut tally = BTreeMap::new();
     for write in writes {
@@ -197,7 +197,7 @@ fn tally(writes: Vec<String>) -> BTreeMap<String, usize> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_the_server_makes_of_an_object_it_is_applied_once() -> Result<()> {
+async fn an_object_that_the_server_changes_on_write_is_applied_once() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "awkward").await?;
     let policy = Mirror::put_up(&corner).await?;
     let operator = corner.operate(one_by_one(Bundles::default())).await?;
@@ -228,7 +228,7 @@ async fn whatever_the_server_makes_of_an_object_it_is_applied_once() -> Result<(
     policy.take_down().await
 }
 
-/// An admission policy of somebody else's that has images come from a mirror, in one namespace.
+/// A third party's admission policy that takes images from a mirror, in one namespace.
 struct Mirror {
     policies: Api<MutatingAdmissionPolicy>,
     bindings: Api<MutatingAdmissionPolicyBinding>,

@@ -1,4 +1,5 @@
-//! What the server will not have, and what nobody lets us keep: said once, not tried again and again, over at the next change.
+//! Writes that the server refuses and objects that others keep changing are reported once, are not retried
+//! again and again, and recover at the next change.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use crate::kit;
@@ -48,15 +49,15 @@ async fn an_invalid_object_is_refused_once_and_mended_by_a_change() -> Result<()
     };
     create(&corner, items(99_999)).await?;
     let (reason, message) =
-        corner.until_said::<Bundle>("one", "Ready", "False", "spec.ports[0].port").await?;
+        corner.until_message::<Bundle>("one", "Ready", "False", "spec.ports[0].port").await?;
     assert_eq!(reason, "Invalid");
     assert!(message.starts_with("Service bad: ") && message.contains("99999"), "{message}");
     corner.until::<Bundle>("one", "Failed", "True").await?;
     corner.object("ConfigMap", "beside").await?;
     assert!(corner.object("ConfigMap", "behind").await.is_err(), "it comes after what failed");
 
-    // A real window of 20 s, because backoff is a matter of time: the owner is looked at again all the while, and one of its
-    // objects is damaged each time.
+    // A real window of 20 s, because backoff depends on time: the owner is reconciled all the while, and one
+    // of its objects is damaged each time.
     let (began, mut looks) = (Instant::now(), 0);
     while began.elapsed() < Duration::from_secs(20) {
         corner.change("ConfigMap", "beside", json!({"data": {"other": looks.to_string()}})).await?;
@@ -74,21 +75,21 @@ async fn an_invalid_object_is_refused_once_and_mended_by_a_change() -> Result<()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_answered_with_an_internal_error_three_times_is_not_sent_again() -> Result<()> {
+async fn a_content_with_three_internal_errors_is_not_sent_again() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "internal").await?;
     let operator = corner.operate(PlanController::of(Bundles::default())).await?;
     let mark = corner.mark()?;
     let mut wrong = note("a", "b");
     wrong["nonsense"] = json!({"x": 1});
     create(&corner, vec![Item::of(wrong)]).await?;
-    let (reason, message) = corner.until_said::<Bundle>("one", "Ready", "False", "nonsense").await?;
+    let (reason, message) = corner.until_message::<Bundle>("one", "Ready", "False", "nonsense").await?;
     assert_eq!(reason, "Unavailable", "{message}");
     corner.until::<Bundle>("one", "Progressing", "False").await?;
     for _ in 0..10 {
         corner.look_again(&operator, "Bundle", "one").await?;
     }
     let tried = corner.requests_since(mark)?.resource("configmaps").writes();
-    // Each of the three times, the client of the kit tries twice.
+    // The client of the kit tries twice for each of the three attempts.
     assert_eq!((tried.count(), tried.code(500).count()), (6, 6), "{tried}");
     change(&corner, vec![Item::of(note("a", "b"))]).await?;
     corner.until::<Bundle>("one", "Ready", "True").await?;
@@ -96,7 +97,7 @@ async fn what_is_answered_with_an_internal_error_three_times_is_not_sent_again()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plan_that_cannot_be_drawn_says_why_and_costs_nothing() -> Result<()> {
+async fn a_plan_that_cannot_be_drawn_is_reported_and_costs_no_writes() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "draw").await?;
     let operator = corner.operate(PlanController::of(Bundles::default())).await?;
     create(&corner, vec![Item::of(note("a", "b"))]).await?;
@@ -118,7 +119,7 @@ async fn a_plan_that_cannot_be_drawn_says_why_and_costs_nothing() -> Result<()> 
     operator.stop().await
 }
 
-/// Forgets to declare what it plans, or what it needs.
+/// A blueprint that does not declare a kind that it plans, or that it asks for.
 struct Forgetful;
 
 impl Controls for Forgetful {
@@ -142,7 +143,7 @@ impl Blueprint for Forgetful {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kind_that_is_not_declared_is_named_with_the_remedy() -> Result<()> {
+async fn an_undeclared_kind_is_named_with_the_remedy() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "undeclared").await?;
     let operator = corner.operate(PlanController::of(Forgetful)).await?;
     create(&corner, Vec::new()).await?;
@@ -151,13 +152,13 @@ async fn a_kind_that_is_not_declared_is_named_with_the_remedy() -> Result<()> {
     assert!(message.contains("add `kinds.owns::<Secret>()` to Controls::kinds"), "{message}");
     corner.object("ConfigMap", "b").await?;
     corner.change("Bundle", "one", json!({"spec": {"secrets": ["x"]}})).await?;
-    let said = "add `kinds.requires::<Secret>()` to Controls::kinds";
-    let (reason, _) = corner.until_said::<Bundle>("one", "Ready", "False", said).await?;
+    let message = "add `kinds.requires::<Secret>()` to Controls::kinds";
+    let (reason, _) = corner.until_message::<Bundle>("one", "Ready", "False", message).await?;
     assert_eq!(reason, "DrawFailed");
     operator.stop().await
 }
 
-/// Somebody who wants `a` to be `theirs`, as often as it takes.
+/// Another writer that sets `a` to `theirs` again and again.
 async fn insist(corner: &Corner) -> Result<()> {
     loop {
         eventually("it is as we want it", || async {
@@ -172,12 +173,12 @@ async fn insist(corner: &Corner) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fight_is_noticed_told_once_and_not_gone_on_with() -> Result<()> {
+async fn a_fight_is_recorded_once_and_the_operator_stops_writing() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "fight").await?;
     let operator = corner.operate(PlanController::of(Bundles::default()).writes(3)).await?;
     let mark = corner.mark()?;
     create(&corner, vec![Item::of(note("a", "ours"))]).await?;
-    let fought = corner.until_said::<Bundle>("one", "Ready", "False", "somebody else writes it too");
+    let fought = corner.until_message::<Bundle>("one", "Ready", "False", "somebody else writes it too");
     let (reason, message) = tokio::select! {
         fought = fought => fought?,
         insisted = insist(&corner) => panic!("{insisted:?}"),
@@ -186,14 +187,14 @@ async fn a_fight_is_noticed_told_once_and_not_gone_on_with() -> Result<()> {
     assert!(message.starts_with("ConfigMap a: it has been written 3 times"), "{message}");
     let written = |mark| anyhow::Ok(corner.requests_since(mark)?.resource("configmaps").writes().count());
     assert_eq!(written(mark)?, 3);
-    eventually("the fight is told", || async {
+    eventually("the fight is recorded as an event", || async {
         let events = corner.events_of("one").await.map_err(|error| error.to_string())?;
         let fights = events.iter().filter(|(kind, reason, _)| kind == "Warning" && reason == "Fighting");
         if fights.count() > 0 { Ok(()) } else { Err(format!("{events:?}")) }
     })
     .await?;
 
-    // They go on; we do not.
+    // The other writer continues; the operator does not.
     let later = corner.mark()?;
     for round in 0..5 {
         let before = operator.reconciles();

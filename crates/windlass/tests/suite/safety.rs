@@ -1,4 +1,4 @@
-//! The plan's safety contract, and the facts about the server that it rests on.
+//! The safety contract of plans, and the behaviour of the server that it relies on.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use crate::kit;
@@ -10,7 +10,7 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use windlass::PlanController;
 use windlass::names::{ask, label};
-use windlass_testenv::proxy::{Action, Fault, Match, Verb};
+use windlass_testenv::proxy::{Action, Fault, Match, RequestVerb};
 use windlass_testenv::{TestEnv, eventually, or_not_run};
 
 use kit::bundle::{Bundle, BundleSpec, Bundles, Item, one_by_one};
@@ -27,7 +27,7 @@ async fn apply(api: &Api<DynamicObject>, manager: &str, force: bool, object: &Va
     api.patch(name, &params, &Patch::Apply(object)).await.map(|object| serde_json::to_value(object).unwrap())
 }
 
-/// Code and causes of a refusal.
+/// Returns code and number of causes of a refusal.
 fn refusal(result: kube::Result<Value>) -> (u16, usize) {
     match result {
         Err(kube::Error::Api(status)) => {
@@ -44,7 +44,7 @@ fn entry(object: &Value, manager: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_server_keeps_what_the_contract_rests_on() -> Result<()> {
+async fn the_server_behaves_as_the_safety_contract_requires() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "facts").await?;
     let maps = corner.objects("v1", "ConfigMap");
     let with = |mut object: Value, field: &str, value: &str| {
@@ -101,16 +101,16 @@ async fn the_server_keeps_what_the_contract_rests_on() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_foreign_object_is_not_merged_into_and_its_end_is_noticed() -> Result<()> {
+async fn a_foreign_object_is_not_changed_and_its_deletion_is_noticed() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "foreign").await?;
     let maps = corner.objects("v1", "ConfigMap");
     let theirs = serde_json::from_value(map("a", &json!({"theirs": "x"})))?;
     maps.create(&PostParams::default(), &theirs).await?;
     let operator = corner.operate(one_by_one(Bundles::default())).await?;
     corner.bundle("one", vec![Item::of(map("a", &json!({"ours": "y"})))]).await?;
-    let (reason, said) = corner.until_said::<Bundle>("one", "Ready", "False", "ConfigMap a").await?;
+    let (reason, message) = corner.until_message::<Bundle>("one", "Ready", "False", "ConfigMap a").await?;
     assert_eq!(reason, "Collision");
-    assert!(said.contains("windlass.dev/adopt=Bundle/one"), "the remedy: {said}");
+    assert!(message.contains("windlass.dev/adopt=Bundle/one"), "the remedy: {message}");
     corner.nudge("one").await?;
     assert_eq!(maps.get("a").await?.data["data"], json!({"theirs": "x"}), "disjoint keys are no invitation");
 
@@ -130,7 +130,7 @@ async fn an_object_that_was_replaced_between_our_read_and_our_write_is_not_overw
     corner.bundle("one", vec![Item::of(map("a", &json!({"ours": "1"})))]).await?;
     corner.until::<Bundle>("one", "Ready", "True").await?;
 
-    let patches = Match::verb(Verb::Apply).resource("configmaps").name("a");
+    let patches = Match::verb(RequestVerb::Apply).resource("configmaps").name("a");
     let held = proxy.add(Fault::on(patches).first().then(Action::Hold));
     let items = vec![Item::of(map("a", &json!({"ours": "2"})))];
     corner.respec("one", &BundleSpec { items, ..BundleSpec::default() }).await?;
@@ -139,13 +139,14 @@ async fn an_object_that_was_replaced_between_our_read_and_our_write_is_not_overw
     maps.delete("a", &DeleteParams::default()).await?;
     maps.create(&PostParams::default(), &serde_json::from_value(map("a", &json!({"theirs": "x"})))?).await?;
     held.release();
-    corner.until_said::<Bundle>("one", "Ready", "False", "is not ours").await?;
+    corner.until_message::<Bundle>("one", "Ready", "False", "is not ours").await?;
     assert_eq!(maps.get("a").await?.data["data"], json!({"theirs": "x"}));
     operator.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_goes_with_its_owner_is_not_made_again_though_the_owners_watch_is_late() -> Result<()> {
+async fn an_object_deleted_with_its_owner_is_not_created_again_if_the_watch_of_owners_is_late() -> Result<()>
+{
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "going").await?;
     let proxy = corner.env.fault_proxy().await?;
     let config = corner.user.config_through(&proxy.url())?;
@@ -158,10 +159,11 @@ async fn what_goes_with_its_owner_is_not_made_again_though_the_owners_watch_is_l
     let mark = corner.mark()?;
     corner.delete("Bundle", "one").await?;
     corner.gone("ConfigMap", "a").await?;
-    // It has seen that its object is gone, and asks for whom it would make it anew.
-    proxy.wait_for_request(&Match::verb(Verb::Get).resource("bundles").name("one")).await?;
+    // The operator has seen that its object is gone, and asks the server for the owner before it creates the
+    // object again.
+    proxy.wait_for_request(&Match::verb(RequestVerb::Get).resource("bundles").name("one")).await?;
     drop(late);
-    // By the same watch comes another owner: when that is ready, the deletion of the first has been heard of.
+    // The same watch delivers another owner: when that is ready, the deletion of the first has been seen.
     corner.bundle("two", vec![Item::of(map("b", &json!({"k": "v"})))]).await?;
     corner.until::<Bundle>("two", "Ready", "True").await?;
     assert_eq!(corner.object_writes(mark)?, ["patch configmaps b"]);
@@ -170,7 +172,7 @@ async fn what_goes_with_its_owner_is_not_made_again_though_the_owners_watch_is_l
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_complete_plan_nothing_is_pruned_and_most_of_it_only_if_explained() -> Result<()> {
+async fn only_a_complete_plan_prunes_and_more_than_half_of_the_objects_only_if_explained() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "prune").await?;
     let names = ["a", "b", "c"];
     let item = |name: &&str| Item::of(map(name, &json!({"k": "v"})));
@@ -187,21 +189,21 @@ async fn without_a_complete_plan_nothing_is_pruned_and_most_of_it_only_if_explai
     assert_eq!(corner.until::<Bundle>("one", "Failed", "True").await?.0, "DrawFailed");
     let secrets = vec!["missing".to_owned()];
     corner.respec("one", &BundleSpec { items: vec![], secrets, ..spec.clone() }).await?;
-    let (reason, _) = corner.until_said::<Bundle>("one", "Ready", "False", "Secret missing").await?;
+    let (reason, _) = corner.until_message::<Bundle>("one", "Ready", "False", "Secret missing").await?;
     assert_eq!(reason, "InputMissing");
     assert_eq!(deletes(mark)?, Vec::<String>::new(), "neither without a draw nor without an input");
     corner.respec("one", &spec).await?;
     corner.until::<Bundle>("one", "Ready", "True").await?;
     operator.stop().await?;
 
-    // A release of the operator that forgets two of three.
+    // A release of the operator that leaves out two of three items.
     let forgetful = Bundles { most: Some(1), ..Bundles::default() };
     let operator = corner.operate(one_by_one(forgetful)).await?;
-    let (reason, said) = corner.until::<Bundle>("one", "Degraded", "True").await?;
+    let (reason, message) = corner.until::<Bundle>("one", "Degraded", "True").await?;
     assert_eq!(reason, "PruneHeldBack");
     corner.nudge("one").await?;
-    assert_eq!(deletes(mark)?, Vec::<String>::new(), "{said}");
-    let (annotation, generation) = said.rsplit_once(' ').unwrap().1.split_once('=').unwrap();
+    assert_eq!(deletes(mark)?, Vec::<String>::new(), "{message}");
+    let (annotation, generation) = message.rsplit_once(' ').unwrap().1.split_once('=').unwrap();
     assert_eq!(annotation, ask::ALLOW_PRUNE);
     corner.ask("one", annotation, generation).await?;
     eventually("both are gone", || async {
@@ -219,25 +221,27 @@ async fn without_a_complete_plan_nothing_is_pruned_and_most_of_it_only_if_explai
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_adopted_object_had_of_others_goes_with_the_plan() -> Result<()> {
+async fn fields_of_the_predecessors_of_an_adopted_object_are_removed_with_the_plan() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "adopt").await?;
     let maps = corner.objects("v1", "ConfigMap");
     let theirs = json!({"old": "x", "k": "theirs"});
+    let former = PostParams { field_manager: Some("former".into()), ..PostParams::default() };
     for name in ["posted", "updated", "before"] {
-        maps.create(&PostParams::default(), &serde_json::from_value(map(name, &theirs))?).await?;
+        maps.create(&former, &serde_json::from_value(map(name, &theirs))?).await?;
     }
     let params = PatchParams { field_manager: Some("somebody".into()), ..PatchParams::default() };
     maps.patch("updated", &params, &Patch::Merge(json!({"data": {"older": "y"}}))).await?;
-    // What was there before managed fields were: the first apply has the server write it down.
+    // Fields from before managed fields existed: with the first apply the server assigns them to a manager.
     let cleared = Patch::Merge(json!({"metadata": {"managedFields": [{}]}}));
     maps.patch("before", &PatchParams::default(), &cleared).await?;
     let first = apply(&maps, "gitops", true, &map("before", &json!({"gitops": "z"}))).await?;
     assert!(first.to_string().contains("before-first-apply"), "{first}");
 
-    let operator = corner.operate(one_by_one(Bundles::default())).await?;
+    let bundles = Bundles { former: Some("former"), ..Bundles::default() };
+    let operator = corner.operate(one_by_one(bundles)).await?;
     let items = ["posted", "updated", "before"].map(|name| Item::of(map(name, &json!({"k": "ours"}))));
     corner.bundle("one", items.to_vec()).await?;
-    corner.until_said::<Bundle>("one", "Ready", "False", "is not ours").await?;
+    corner.until_message::<Bundle>("one", "Ready", "False", "is not ours").await?;
     for name in ["posted", "updated", "before"] {
         let consent = Patch::Merge(json!({"metadata": {"annotations": {ask::ADOPT: "Bundle/one"}}}));
         maps.patch(name, &params, &consent).await?;
@@ -245,7 +249,7 @@ async fn what_an_adopted_object_had_of_others_goes_with_the_plan() -> Result<()>
     corner.until::<Bundle>("one", "Ready", "True").await?;
     for (name, data) in [
         ("posted", json!({"k": "ours"})),
-        ("updated", json!({"k": "ours"})),
+        ("updated", json!({"k": "ours", "older": "y"})),
         ("before", json!({"k": "ours", "gitops": "z"})),
     ] {
         assert_eq!(maps.get(name).await?.data["data"], data, "{name}");
@@ -254,7 +258,7 @@ async fn what_an_adopted_object_had_of_others_goes_with_the_plan() -> Result<()>
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_field_that_cannot_be_changed_follows_its_policy() -> Result<()> {
+async fn an_immutable_field_follows_its_policy() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "immutable").await?;
     let operator = corner.operate(one_by_one(Bundles::default())).await?;
     let workload = |kind: &str, name: &str, app: &str, extra: &Value| {
@@ -291,8 +295,8 @@ async fn a_field_that_cannot_be_changed_follows_its_policy() -> Result<()> {
     let pod = pods.get("db-0").await?.metadata.uid;
     let mark = corner.mark()?;
     corner.respec("one", &spec("other", "two", "two")).await?;
-    let (reason, said) = corner.until_said::<Bundle>("one", "Ready", "False", "spec.selector").await?;
-    assert_eq!(reason, "Immutable", "{said}");
+    let (reason, message) = corner.until_message::<Bundle>("one", "Ready", "False", "spec.selector").await?;
+    assert_eq!(reason, "Immutable", "{message}");
     corner
         .until_object("apps/v1", "StatefulSet", "db", |set| {
             set["spec"]["serviceName"] == "two" && set["metadata"]["deletionTimestamp"].is_null()
@@ -315,7 +319,7 @@ async fn a_field_that_cannot_be_changed_follows_its_policy() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conflict_that_is_only_reported_names_manager_and_field() -> Result<()> {
+async fn a_reported_conflict_names_the_manager_and_the_field() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "conflict").await?;
     let operator = corner.operate(one_by_one(Bundles::default())).await?;
     corner.bundle("one", vec![Item::of(map("a", &json!({"k": "1"}))).report_conflicts()]).await?;
@@ -323,15 +327,15 @@ async fn a_conflict_that_is_only_reported_names_manager_and_field() -> Result<()
     let maps = corner.objects("v1", "ConfigMap");
     let params = PatchParams { field_manager: Some("somebody".into()), ..PatchParams::default() };
     maps.patch("a", &params, &Patch::Merge(json!({"data": {"k": "theirs"}}))).await?;
-    let (reason, said) = corner.until_said::<Bundle>("one", "Ready", "False", "somebody").await?;
+    let (reason, message) = corner.until_message::<Bundle>("one", "Ready", "False", "somebody").await?;
     assert_eq!(reason, "FieldConflict");
-    assert!(said.contains(".data.k"), "{said}");
+    assert!(message.contains(".data.k"), "{message}");
     assert_eq!(maps.get("a").await?.data["data"], json!({"k": "theirs"}));
     operator.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_generated_once_is_never_changed_and_never_made_twice_unasked() -> Result<()> {
+async fn a_generated_object_is_never_changed_and_generated_again_only_on_request() -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), "generated").await?;
     let secrets = corner.namespace.api::<Secret>();
     let controller = |shops: &Shops| PlanController::of(shops.clone()).workers(1);
@@ -354,8 +358,8 @@ async fn what_was_generated_once_is_never_changed_and_never_made_twice_unasked()
     }
 
     secrets.delete("one-key", &DeleteParams::default()).await?;
-    let (reason, said) = corner.until_said::<Shop>("one", "Ready", "False", "one-key").await?;
-    assert_eq!(reason, "GeneratedLost", "{said}");
+    let (reason, message) = corner.until_message::<Shop>("one", "Ready", "False", "one-key").await?;
+    assert_eq!(reason, "GeneratedLost", "{message}");
     assert!(secrets.get_opt("one-key").await?.is_none(), "not made again");
     let allow = Patch::Merge(json!({"metadata": {"annotations": {ask::REGENERATE: "one-key"}}}));
     corner.namespace.api::<Shop>().patch("one", &PatchParams::default(), &allow).await?;
@@ -378,7 +382,7 @@ async fn a_status_that_names_generated_objects_without_their_kind_is_understood(
     corner.look_again(&operator, "Shop", "one").await?;
     operator.stop().await?;
 
-    // As an older version wrote it.
+    // The status as an older version wrote it.
     let mut older = corner.object("Shop", "one").await?;
     assert_eq!(older["status"]["generated"], json!(["Secret/one-key"]));
     older["status"]["generated"] = json!(["one-key"]);
@@ -393,10 +397,10 @@ async fn a_status_that_names_generated_objects_without_their_kind_is_understood(
     assert_eq!(corner.writes_since(mark)?, [""; 0], "another spelling is worth no write");
     operator.stop().await?;
 
-    // It is lost before the entry was rewritten.
+    // The object is lost before the entry was rewritten.
     corner.delete("Secret", "one-key").await?;
     let operator = start().await?;
-    let (reason, message) = corner.until_said::<Shop>("one", "Ready", "False", "Secret one-key").await?;
+    let (reason, message) = corner.until_message::<Shop>("one", "Ready", "False", "Secret one-key").await?;
     assert_eq!(reason, "GeneratedLost", "{message}");
     assert!(corner.of_kind("Secret").get_opt("one-key").await?.is_none(), "it was not made anew");
 

@@ -1,7 +1,7 @@
 //! A Shop is created, changed and deleted, and its operator is killed at every one of its writes.
 //!
-//! All points take a while: a run of the tests takes a slice, chosen by the commit. All of them:
-//! `WINDLASS_TORTURE=all cargo test -p windlass --test suite torture -- --nocapture`.
+//! All points take a while: a normal run of the tests takes a slice, chosen by the commit. To run all of
+//! them: `WINDLASS_TORTURE=all cargo test -p windlass --test suite torture -- --nocapture`.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use crate::kit;
@@ -21,7 +21,7 @@ use windlass_testenv::{TestEnv, or_not_run};
 use kit::Operator;
 use kit::shop::{Registrar, Shop, Shops, password, shop};
 
-/// Whether the shop is there and ready with this image.
+/// Returns whether the shop exists and is ready with this image.
 async fn is_ready(scene: &Scene, image: &str) -> Result<bool> {
     let shop = scene.api::<Shop>().get("one").await?;
     let conditions = shop.status.map(|status| status.standard.conditions).unwrap_or_default();
@@ -33,12 +33,12 @@ async fn is_ready(scene: &Scene, image: &str) -> Result<bool> {
     Ok(ready && shop.spec.image == image)
 }
 
-/// Owners have other uids in every run, and so have the marks that are made of them.
+/// Owners have other uids in every run, and so do the marks that contain them.
 fn forget_uids(object: &mut DynamicObject) {
     let metadata = &mut object.metadata;
     metadata.labels.iter_mut().for_each(|labels| labels.retain(|label, _| label != "windlass.dev/owner"));
     let made_of_uids = ["windlass.dev/digest", "windlass.dev/dependencies"];
-    // Written by the volume controllers, whenever they come to it.
+    // The volume controllers write these at any time.
     let of_volumes = |mark: &str| ["volume.", "pv."].iter().any(|prefix| mark.starts_with(prefix));
     if let Some(marks) = &mut metadata.annotations {
         marks.retain(|mark, _| !made_of_uids.contains(&&**mark) && !of_volumes(mark));
@@ -57,18 +57,11 @@ fn forget_uids(object: &mut DynamicObject) {
     }
 }
 
-/// Which tenth of the points is run, by the commit.
-fn slice() -> u64 {
-    let commit = std::process::Command::new("git").args(["rev-parse", "HEAD"]).output();
-    let commit = commit.map(|output| output.stdout).unwrap_or_default();
-    commit.iter().map(|byte| u64::from(*byte)).sum::<u64>() % 10
-}
-
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operator_that_is_killed_at_any_write_ends_where_it_would_have_ended() -> Result<()> {
+async fn an_operator_that_is_killed_at_any_write_reaches_the_same_state() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     env.install_crds(&[Shop::crd()]).await?;
-    // The world outside outlives the operator.
+    // The outside world outlives the operator.
     let registrar = Registrar::default();
     let report = Torture::new("shop", move |run: OperatorRun| {
         let blueprint = Shops { registrar: registrar.clone() };
@@ -123,7 +116,8 @@ async fn an_operator_that_is_killed_at_any_write_ends_where_it_would_have_ended(
         },
     )
     .normalise(forget_uids)
-    .slice(slice(), 10)
+    .owners("shops")
+    .slice_by_commit(10)
     .run(&env)
     .await?;
     println!("{report}");

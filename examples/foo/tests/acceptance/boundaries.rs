@@ -1,4 +1,4 @@
-//! What is not ours, and what goes wrong.
+//! Objects of others, and errors.
 
 use std::time::Duration;
 
@@ -6,12 +6,13 @@ use anyhow::Result;
 use kube::api::DeleteParams;
 use serde_json::json;
 use windlass_operator::Settings;
-use windlass_testenv::proxy::{Action, Answer, Fault, Match, Verb};
+use windlass_testenv::proxy::{Action, Answer, Fault, Match, RequestVerb};
 use windlass_testenv::{TestEnv, eventually, or_not_run, within};
 
 use crate::world::{World, image, spec, uid};
 
-/// The original tries again and again, with backoff. Here the name's next change is waited for, and then it works at once.
+/// The original tries again and again, with backoff. Here the name's next change is waited for, and then it
+/// works at once.
 #[tokio::test]
 async fn f08_a_foreign_deployment_is_left_alone_and_said_so_once() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
@@ -42,15 +43,15 @@ async fn f08_a_foreign_deployment_is_left_alone_and_said_so_once() -> Result<()>
     world.end(operator).await
 }
 
-/// Between our look and our write somebody else takes the name. The server refuses the write: it asks for a Deployment that is not
-/// there yet.
+/// Between our look and our write somebody else takes the name. The server refuses the write: it asks for a
+/// Deployment that is not there yet.
 #[tokio::test]
 async fn f08_a_foreign_deployment_that_comes_in_between_is_not_taken_over() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let world = World::new(env, "f08-race").await?;
     let proxy = world.env.fault_proxy().await?;
-    let held =
-        proxy.add(Fault::on(Match::verb(Verb::Apply).resource("deployments")).first().then(Action::Hold));
+    let held = proxy
+        .add(Fault::on(Match::verb(RequestVerb::Apply).resource("deployments")).first().then(Action::Hold));
     let operator = world.operator_with(world.user.config_through(&proxy.url())?).await?;
     world.create("web", spec("d", 3)).await?;
     held.wait_for_hits(1).await?;
@@ -78,8 +79,8 @@ async fn f09_a_deployment_of_another_foo_is_foreign_until_it_goes() -> Result<()
     assert_eq!(Some(owner(&world.deployments.get("d").await?)), first.metadata.uid);
 
     world.foos.delete("first", &DeleteParams::default()).await?;
-    // The garbage collector looks for new kinds every 30 s, and until then tries again to find the owner, less and less often:
-    // on a new control plane it may take more than a minute.
+    // The garbage collector looks for new kinds every 30 s, and until then tries again to find the owner,
+    // less and less often: on a new control plane it may take more than a minute.
     let next = within(Duration::from_mins(4), "the second one's Deployment", || async {
         let found = world.deployments.get_opt("d").await.map_err(|error| error.to_string())?;
         found.filter(|next| uid(next) != uid(&made)).ok_or_else(|| "it is not there".to_owned())
@@ -130,7 +131,7 @@ async fn f18_what_the_server_refuses_is_tried_again() -> Result<()> {
     let world = World::new(env, "f18").await?;
     let proxy = world.env.fault_proxy().await?;
     let fail = |what: &str| {
-        Fault::on(Match::verb(Verb::Apply).resource(what)).times(5).then(Answer::internal_error())
+        Fault::on(Match::verb(RequestVerb::Apply).resource(what)).times(5).then(Answer::internal_error())
     };
     // Four tries are one call of the client; the fifth is of the next reconcile.
     let create = proxy.add(fail("deployments"));
@@ -147,8 +148,8 @@ async fn f18_what_the_server_refuses_is_tried_again() -> Result<()> {
     world.end(operator).await
 }
 
-/// In the original a stop before the caches have synced is an error. A stop is a stop: it is obeyed, and readiness says what was
-/// waited for.
+/// In the original a stop before the caches have synced is an error. A stop is a stop: it is obeyed, and
+/// readiness says what was waited for.
 #[tokio::test]
 async fn f19_a_stop_is_obeyed_while_the_caches_cannot_sync() -> Result<()> {
     let nowhere = kube::Config::new("http://127.0.0.1:9".parse()?);

@@ -21,9 +21,9 @@ fn program(args: &[&str]) -> Command {
 
 fn ends(command: &mut Command, code: i32) -> Result<String> {
     let Output { status, stdout, stderr } = command.output()?;
-    let said = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
-    assert_eq!(status.code(), Some(code), "{said}");
-    Ok(said)
+    let output = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    assert_eq!(status.code(), Some(code), "{output}");
+    Ok(output)
 }
 
 /// A kubeconfig of a cluster that is not there.
@@ -42,37 +42,40 @@ fn nowhere() -> Result<(tempfile::TempDir, PathBuf)> {
 
 #[test]
 fn help_begins_with_what_it_does() -> Result<()> {
-    let said = ends(&mut program(&["--help"]), 0)?;
-    assert!(said.starts_with("Gives every Foo a Deployment") && said.contains("--leader-elect"), "{said}");
+    let output = ends(&mut program(&["--help"]), 0)?;
+    assert!(
+        output.starts_with("Gives every Foo a Deployment") && output.contains("--leader-elect"),
+        "{output}"
+    );
     assert!(ends(&mut program(&["--version"]), 0)?.starts_with("sample-controller 0."));
     Ok(())
 }
 
 #[test]
 fn a_wrong_command_line_ends_with_2() -> Result<()> {
-    let said = ends(&mut program(&["--workers=none"]), 2)?;
-    assert!(said.contains("take a number from 1 up"), "{said}");
+    let output = ends(&mut program(&["--workers=none"]), 2)?;
+    assert!(output.contains("take a number from 1 up"), "{output}");
     Ok(())
 }
 
 #[test]
-fn what_is_missing_to_begin_ends_with_3_and_a_remedy() -> Result<()> {
-    let said = ends(&mut program(&["--kubeconfig", "/nowhere/at/all"]), 3)?;
-    assert!(said.contains("/nowhere/at/all") && said.contains("--kubeconfig or KUBECONFIG"), "{said}");
+fn a_missing_prerequisite_ends_with_3_and_a_remedy() -> Result<()> {
+    let output = ends(&mut program(&["--kubeconfig", "/nowhere/at/all"]), 3)?;
+    assert!(output.contains("/nowhere/at/all") && output.contains("--kubeconfig or KUBECONFIG"), "{output}");
 
     let (_directory, kubeconfig) = nowhere()?;
     let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
     let address = format!("--metrics-bind-address={}", taken.local_addr()?);
-    let said = ends(program(&[&address]).env("KUBECONFIG", &kubeconfig), 3)?;
-    assert!(said.contains("choose another port") && said.contains("--metrics-bind-address"), "{said}");
+    let output = ends(program(&[&address]).env("KUBECONFIG", &kubeconfig), 3)?;
+    assert!(output.contains("choose another port") && output.contains("--metrics-bind-address"), "{output}");
 
     let elect = ["--leader-elect", "--metrics-bind-address=0"];
-    let said = ends(program(&elect).env("KUBECONFIG", &kubeconfig), 3)?;
-    assert!(said.contains("--operator-namespace"), "{said}");
+    let output = ends(program(&elect).env("KUBECONFIG", &kubeconfig), 3)?;
+    assert!(output.contains("--operator-namespace"), "{output}");
 
-    let said =
+    let output =
         ends(program(&["--metrics-bind-address=0", "--log-level=a=b=c"]).env("KUBECONFIG", &kubeconfig), 3)?;
-    assert!(said.contains("does not say what to log"), "{said}");
+    assert!(output.contains("is not a log filter"), "{output}");
     Ok(())
 }
 
@@ -80,9 +83,9 @@ fn what_is_missing_to_begin_ends_with_3_and_a_remedy() -> Result<()> {
 fn stale_manifests_end_with_1_and_the_command_that_refreshes_them() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let place = directory.path().to_str().unwrap();
-    let said = ends(&mut program(&["manifests", "--namespace=here", "--check", place]), 1)?;
-    assert!(said.contains("rbac.yaml is missing"), "{said}");
-    assert!(said.contains(&format!("manifests --namespace=here --out {place}")), "{said}");
+    let output = ends(&mut program(&["manifests", "--namespace=here", "--check", place]), 1)?;
+    assert!(output.contains("rbac.yaml is missing"), "{output}");
+    assert!(output.contains(&format!("manifests --namespace=here --out {place}")), "{output}");
     ends(&mut program(&["manifests", "--namespace=here", "--out", place]), 0)?;
     ends(&mut program(&["manifests", "--namespace=here", "--check", place]), 0)?;
     ends(&mut program(&["manifests", "--check", place]), 1)?;

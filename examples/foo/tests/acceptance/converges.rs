@@ -1,4 +1,5 @@
-//! Whatever happens to it, a Deployment comes back to what its Foo says; and where nothing happens, nothing is written.
+//! Whatever happens to it, a Deployment comes back to what its Foo says; and where nothing happens, nothing
+//! is written.
 
 use anyhow::Result;
 use kube::api::DeleteParams;
@@ -7,8 +8,9 @@ use windlass_testenv::{TestEnv, or_not_run};
 
 use crate::world::{World, image, replicas, spec, uid};
 
-/// The original writes the status at every sync, changed or not, and syncs everything every 30 seconds (F3, F16). Here a cluster in
-/// which all is well costs no write, also when the operator starts anew and looks at everything again.
+/// The original writes the status at every sync, changed or not, and syncs everything every 30 seconds (F3,
+/// F16). Here a cluster in which all is well costs no write, also when the operator starts anew and looks at
+/// everything again.
 #[tokio::test]
 async fn f03_f16_where_all_is_well_nothing_is_written_also_after_a_restart() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);

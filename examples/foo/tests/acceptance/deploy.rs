@@ -1,4 +1,5 @@
-//! The manifests: as they are checked in, applied to a cluster, and the operator under exactly what they grant.
+//! The manifests: as they are checked in, applied to a cluster, and the operator under exactly what they
+//! grant.
 
 use std::path::Path;
 
@@ -6,12 +7,12 @@ use anyhow::Result;
 use foo::api::{Foo, FooSpec};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{Api, PostParams};
 use serde_json::json;
 use windlass_operator::manifests::{Install, Manifests};
-use windlass_testenv::world::{Program, install, rights};
+use windlass_testenv::world::{Program, Scraper, install, rights};
 use windlass_testenv::{Options, TestEnv, eventually, or_not_run};
 
 const HOME: &str = "sample-controller-system";
@@ -58,8 +59,10 @@ async fn the_manifests_apply_and_grant_exactly_what_the_program_needs() -> Resul
     // Its Pod is only played: we are its Pod now, with its arguments and its account.
     let container = &deployment.spec.unwrap().template.spec.unwrap().containers[0];
     let args = container.args.clone().unwrap_or_default();
-    let ours = |arg: &&String| !arg.starts_with("--log-format") && !arg.starts_with("--metrics-bind-address");
-    let args: Vec<&str> = args.iter().filter(ours).map(String::as_str).collect();
+    let replaced = ["--log-format", "--metrics-bind-address", "--health-probe-bind-address"];
+    let kept = |arg: &&str| !replaced.iter().any(|flag| arg.starts_with(flag));
+    let args = args.iter().map(String::as_str).filter(kept);
+    let args: Vec<&str> = args.chain(["--health-probe-bind-address=127.0.0.1:0"]).collect();
     let directory = tempfile::tempdir()?;
     let kubeconfig = directory.path().join("kubeconfig");
     std::fs::write(&kubeconfig, install::account_config(&env, HOME, "sample-controller").await?)?;
@@ -89,6 +92,24 @@ async fn the_manifests_apply_and_grant_exactly_what_the_program_needs() -> Resul
     .await?;
     let lease = Api::<Lease>::namespaced(client.clone(), HOME).get("sample-controller").await?;
     assert!(lease.spec.unwrap().holder_identity.is_some_and(|holder| !holder.is_empty()), "it leads");
+
+    let scraper = Scraper::new(&env, HOME, "sample-controller");
+    let (reader, url) = (scraper.account("prometheus").await?, program.fact("metrics")?);
+    scraper.grant("prometheus").await?;
+    let (code, text) = scraper.scrape(url, Some(&reader)).await?;
+    assert_eq!(code, 200, "{text}");
+    // The right to change its certificate is used when the certificate is renewed, or was emptied.
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), HOME);
+    let empty = kube::api::Patch::Merge(
+        json!({"data": {"authorities.json": "", "ca.crt": "", "tls.crt": "", "tls.key": ""}}),
+    );
+    secrets.patch("sample-controller-metrics", &kube::api::PatchParams::default(), &empty).await?;
+    eventually("the certificate of the metrics to be renewed", || async {
+        let secret = secrets.get("sample-controller-metrics").await.map_err(|error| error.to_string())?;
+        let filled = secret.data.iter().flatten().all(|(_, value)| !value.0.is_empty());
+        if filled { Ok(()) } else { Err("it is empty".to_owned()) }
+    })
+    .await?;
     program.stop()?;
 
     let requests = log.since(mark)?.by_user(&format!("system:serviceaccount:{HOME}:sample-controller"));

@@ -1,4 +1,4 @@
-//! What is not ours, and what goes wrong.
+//! Objects of others, and errors.
 
 use anyhow::Result;
 use game::api::{Game, Phase};
@@ -8,14 +8,16 @@ use k8s_openapi::api::networking::v1::Ingress;
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
-use windlass_testenv::proxy::{Answer, Fault, Match, Verb};
+use windlass_testenv::proxy::{Answer, Fault, Match, RequestVerb};
 use windlass_testenv::{TestEnv, or_not_run};
 
 use crate::world::{
-    World, counts, foreign_deployment, foreign_ingress, foreign_service, image, ready, replicas, spec,
+    World, condition, counts, foreign_deployment, foreign_ingress, foreign_service, image, phase, ready,
+    replicas, spec,
 };
 
-/// The original takes what has the name: it overwrites a foreign Deployment, and is not even its owner afterwards.
+/// The original takes what has the name: it overwrites a foreign Deployment, and is not even its owner
+/// afterwards.
 #[tokio::test]
 async fn g15_foreign_objects_are_left_alone_and_the_status_says_what_to_do() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
@@ -27,10 +29,10 @@ async fn g15_foreign_objects_are_left_alone_and_the_status_says_what_to_do() -> 
     world.create("web", spec(3)).await?;
 
     let game = world.phase("web", Phase::Failed).await?;
-    let said = ready(&game).unwrap();
-    assert_eq!(said.reason, "Collision");
+    let condition = ready(&game).unwrap();
+    assert_eq!(condition.reason, "Collision");
     for part in ["Deployment web", "not ours", "Delete or rename it", "windlass.dev/adopt=Game/web"] {
-        assert!(said.message.contains(part), "{part} in {}", said.message);
+        assert!(condition.message.contains(part), "{part} in {}", condition.message);
     }
     operator.idle_after(1).await?;
     let found: Deployment = world.get("web").await?;
@@ -123,7 +125,8 @@ async fn g21_a_conflict_of_the_status_is_tried_again() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let world = World::new(env, "g21").await?;
     let proxy = world.env.fault_proxy().await?;
-    let busy = Fault::on(Match::verb(Verb::Apply).resource("games/status")).times(2).then(Answer::conflict());
+    let busy =
+        Fault::on(Match::verb(RequestVerb::Apply).resource("games/status")).times(2).then(Answer::conflict());
     let busy = proxy.add(busy);
     let operator = world.operator_with(world.user.config_through(&proxy.url())?).await?;
     world.create("web", spec(1)).await?;
@@ -160,13 +163,17 @@ async fn a_paused_game_is_left_as_it_is_and_its_status_stays_whole() -> Result<(
     world.create("web", spec(2)).await?;
     world.phase("web", Phase::Running).await?;
     world.patch_game("web", json!({"metadata": {"annotations": {"windlass.dev/paused": "true"}}})).await?;
-    let paused = world
-        .see("web", "paused", |game: &Game| ready(game).is_some_and(|ready| ready.reason == "Paused"))
-        .await?;
+    let paused = world.see("web", "paused", |game: &Game| condition(game, "Paused").is_some()).await?;
+    assert_eq!(ready(&paused).unwrap().status, "True", "a pause is no failure");
     assert_eq!(counts(&paused), Some((2, 2)), "what its schema requires is there");
     world.delete::<Ingress>("web").await?;
     world.patch_game("web", json!({"spec": {"image": "2048:2"}})).await?;
-    world.phase("web", Phase::NotReady).await?;
+    // The status goes on to speak of the spec before: the new one is not applied.
+    let observed = world.see("web", "observed without its Ingress", |game: &Game| {
+        phase(game) == Some(Phase::NotReady) && ready(game).is_some_and(|ready| ready.reason == "Paused")
+    });
+    let observed = observed.await?;
+    assert_eq!(observed.status.as_ref().and_then(|status| status.standard.observed_generation), Some(1));
     operator.idle_after(1).await?;
     assert_eq!(image(&world.get("web").await?), Some("2048:1"));
 

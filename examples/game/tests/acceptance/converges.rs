@@ -1,4 +1,5 @@
-//! Whatever happens to it, a Game comes back to what its user says; and where nothing happens, nothing is written.
+//! Whatever happens to it, a Game comes back to what its user says; and where nothing happens, nothing is
+//! written.
 
 use anyhow::Result;
 use game::api::{Game, Phase};
@@ -26,7 +27,7 @@ async fn g05_a_game_runs_when_all_replicas_are_ready() -> Result<()> {
     assert_eq!(counts(&game), Some((3, 3)));
     let status = game.status.unwrap().standard;
     assert_eq!(status.observed_generation, game.metadata.generation);
-    assert_eq!(operator.metric("mygame_games{phase=\"Running\"}"), 1);
+    operator.metric_becomes("mygame_games{phase=\"Running\"}", 1).await?;
     world.end(operator).await
 }
 
@@ -41,7 +42,11 @@ async fn g06_a_game_is_not_ready_while_replicas_are_missing() -> Result<()> {
     world.forbid_pods().await?;
     world.patch_game("web", json!({"spec": {"replicas": 2}})).await?;
     let game = world.phase("web", Phase::NotReady).await?;
-    assert_eq!(counts(&game), Some((2, 1)), "what should be is said at once, what is as it comes");
+    assert_eq!(
+        counts(&game),
+        Some((2, 1)),
+        "the desired count is reported at once, the ready count as pods become ready"
+    );
     world.see::<Deployment>("web", "two replicas", |made| replicas(made) == Some(2)).await?;
     world.patch_game("web", json!({"spec": {"replicas": 1}})).await?;
     world.phase("web", Phase::Running).await?;
@@ -56,8 +61,8 @@ async fn g06_a_game_is_not_ready_while_replicas_are_missing() -> Result<()> {
     world.end(operator).await
 }
 
-/// In the original a Game whose new image does not come up is Running, as long as the Pods of the old one are. Here replicas count when
-/// they are of the present template.
+/// In the original a Game whose new image does not come up is Running, as long as the Pods of the old one
+/// are. Here replicas count when they are of the present template.
 #[tokio::test]
 async fn g07_a_game_whose_new_image_is_not_there_yet_is_not_running() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
@@ -70,12 +75,12 @@ async fn g07_a_game_whose_new_image_is_not_there_yet_is_not_running() -> Result<
     world.patch_game("web", json!({"spec": {"image": "2048:2"}})).await?;
     let game = world.phase("web", Phase::NotReady).await?;
     assert_eq!(counts(&game), Some((1, 1)), "the old one still serves");
-    let said = world
+    let waiting = world
         .see("web", "what is missing", |game: &Game| {
             ready(game).is_some_and(|ready| ready.message.contains("0 of 1 replicas updated"))
         })
         .await?;
-    assert!(ready(&said).unwrap().message.starts_with("waiting for Deployment web"));
+    assert!(ready(&waiting).unwrap().message.starts_with("waiting for Deployment web"));
 
     world.allow_pods().await?;
     world.patch_game("web", json!({"spec": {"image": "2048:3"}})).await?;
@@ -84,7 +89,8 @@ async fn g07_a_game_whose_new_image_is_not_there_yet_is_not_running() -> Result<
     world.end(operator).await
 }
 
-/// The original replaces the whole spec, and looks at replicas, selector, and the first container's name and image only.
+/// The original replaces the whole spec, and looks at replicas, selector, and the first container's name and
+/// image only.
 #[tokio::test]
 async fn g08_g09_what_is_ours_is_repaired_and_what_others_add_stays() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
@@ -137,6 +143,7 @@ async fn g10_where_nothing_changed_nothing_is_written_also_after_a_restart() -> 
         world.phase(name, Phase::Running).await?;
     }
     operator.idle_after(2).await?;
+    operator.events_written().await?;
     let mark = world.mark()?;
     let reconciles = operator.metric("controller_runtime_reconcile_total");
     // Worth a look, and nothing to do about.
@@ -146,14 +153,14 @@ async fn g10_where_nothing_changed_nothing_is_written_also_after_a_restart() -> 
 
     let again = world.operator().await?;
     again.idle_after(2).await?;
-    // Events are sent when there is time for them: one may tell now of what was done before.
-    let writes = world.requests(mark)?.writes().filter(|request| request.resource != "events");
+    again.events_written().await?;
+    let writes = world.requests(mark)?.writes();
     assert!(writes.is_empty(), "{writes}");
     world.end(again).await
 }
 
-/// In the original only the Deployment is watched: a Service or an Ingress comes back at the next event of something else, or after ten
-/// hours (G12).
+/// In the original only the Deployment is watched: a Service or an Ingress comes back at the next event of
+/// something else, or after ten hours (G12).
 #[tokio::test]
 async fn g11_g12_whatever_is_deleted_comes_back_at_once() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);

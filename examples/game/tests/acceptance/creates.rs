@@ -96,8 +96,9 @@ async fn g04_all_objects_are_written_before_the_status() -> Result<()> {
     world.end(operator).await
 }
 
-/// In the original a Deployment that cannot be made keeps everything else from being made, no status says why, and it is tried again
-/// and again. Here the rest is made, the status names the field, and the server is not asked again until something changes.
+/// In the original a Deployment that cannot be made keeps everything else from being made, no status says
+/// why, and it is tried again and again. Here the rest is made, the status names the field, and the server is
+/// not asked again until something changes.
 #[tokio::test]
 async fn g18_without_an_image_the_rest_is_made_and_the_status_names_the_field() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
@@ -105,9 +106,9 @@ async fn g18_without_an_image_the_rest_is_made_and_the_status_names_the_field() 
     let operator = world.operator().await?;
     world.put::<Game>(json!({"metadata": {"name": "web"}, "spec": {"host": "h.example.com"}})).await?;
     let game = world.phase("web", Phase::Failed).await?;
-    let said = ready(&game).unwrap();
-    assert_eq!(said.reason, "Invalid");
-    assert!(said.message.contains("spec.template.spec.containers[0].image"), "{}", said.message);
+    let condition = ready(&game).unwrap();
+    assert_eq!(condition.reason, "Invalid");
+    assert!(condition.message.contains("spec.template.spec.containers[0].image"), "{}", condition.message);
     world.see::<Service>("web", "there", |_| true).await?;
     world.see::<Ingress>("web", "there", |_| true).await?;
 
@@ -159,7 +160,8 @@ async fn g19_a_game_is_scaled_by_its_scale() -> Result<()> {
     world.end(operator).await
 }
 
-/// In the original there is no default without its webhook where the spec is left out altogether. Here the schema has it.
+/// In the original there is no default without its webhook where the spec is left out altogether. Here the
+/// schema has it.
 #[tokio::test]
 async fn g20_what_is_left_out_is_filled_in_by_the_schema() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);

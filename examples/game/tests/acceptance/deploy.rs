@@ -1,4 +1,5 @@
-//! The manifests: as they are checked in, applied to a cluster, and the operator under exactly what they grant.
+//! The manifests: as they are checked in, applied to a cluster, and the operator under exactly what they
+//! grant.
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use windlass_operator::manifests::{Install, Manifests};
-use windlass_testenv::world::{Namespaced, Program, install, rights};
+use windlass_testenv::world::{Namespaced, Program, Scraper, install, rights};
 use windlass_testenv::{Options, TestEnv, eventually, or_not_run};
 
 use crate::world::{foreign_deployment, foreign_ingress, foreign_service, phase};
@@ -39,9 +40,9 @@ fn the_manifests_that_are_checked_in_are_up_to_date() -> Result<()> {
     Ok(())
 }
 
-/// The operator's Deployment, on a cluster of its own: everything as it is checked in. Then its Pod, which is only played, is played
-/// by the program: with its arguments and its account. The webhooks stay as they are, but for their address: no Service leads out of
-/// this control plane.
+/// The operator's Deployment, on a cluster of its own: everything as it is checked in. Then its Pod, which is
+/// only played, is played by the program: with its arguments and its account. The webhooks stay as they are,
+/// but for their address: no Service leads out of this control plane.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_manifests_apply_and_grant_exactly_what_the_program_needs() -> Result<()> {
     let env = or_not_run!(TestEnv::private(Options::private()).await);
@@ -50,17 +51,22 @@ async fn the_manifests_apply_and_grant_exactly_what_the_program_needs() -> Resul
         install::apply(&client, document).await?;
     }
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), HOME);
-    let deployment = eventually("its Pod to pass the restricted standard, and run", || async {
+    let deployment = eventually("its two Pods to pass the restricted standard, and run", || async {
         let found = deployments.get("mygame").await.map_err(|error| error.to_string())?;
         let available = found.status.as_ref().and_then(|status| status.available_replicas);
-        if available == Some(1) { Ok(found) } else { Err(format!("{:?}", found.status)) }
+        if available == Some(2) { Ok(found) } else { Err(format!("{:?}", found.status)) }
     })
     .await?;
 
     let args = json!(deployment.spec)["template"]["spec"]["containers"][0]["args"].clone();
     let args: Vec<String> = serde_json::from_value(args)?;
-    let kept = |arg: &&str| !arg.starts_with("--log-format") && !arg.starts_with("--metrics-bind-address");
-    let ours = ["--webhook-bind-address=127.0.0.1:0", "--webhook-name=127.0.0.1"];
+    let replaced = ["--log-format", "--metrics-bind-address", "--health-probe-bind-address"];
+    let kept = |arg: &&str| !replaced.iter().any(|flag| arg.starts_with(flag));
+    let ours = [
+        "--webhook-bind-address=127.0.0.1:0",
+        "--webhook-name=127.0.0.1",
+        "--health-probe-bind-address=127.0.0.1:0",
+    ];
     let args: Vec<&str> = args.iter().map(String::as_str).filter(kept).chain(ours).collect();
     let directory = tempfile::tempdir()?;
     let kubeconfig = directory.path().join("kubeconfig");
@@ -103,6 +109,11 @@ async fn the_manifests_apply_and_grant_exactly_what_the_program_needs() -> Resul
 
     let lease = Api::<Lease>::namespaced(client.clone(), HOME).get("mygame").await?;
     assert!(lease.spec.unwrap().holder_identity.is_some_and(|holder| !holder.is_empty()), "it leads");
+    let scraper = Scraper::new(&env, HOME, "mygame");
+    let reader = scraper.account("prometheus").await?;
+    scraper.grant("prometheus").await?;
+    let (code, text) = scraper.scrape(program.fact("metrics")?, Some(&reader)).await?;
+    assert_eq!(code, 200, "{text}");
     program.stop()?;
 
     let requests = log.since(mark)?.by_user(&format!("system:serviceaccount:{HOME}:mygame"));

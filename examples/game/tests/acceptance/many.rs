@@ -1,4 +1,4 @@
-//! What many Games cost: requests, counted by the API server, and memory.
+//! The cost of many Games: requests, counted by the API server, and memory.
 
 use anyhow::Result;
 use futures::{StreamExt as _, TryStreamExt as _, stream};

@@ -1,4 +1,4 @@
-//! What the README of the original promises, with its own sample, as `kubectl` shows it.
+//! The promises of the original's README, with its own sample, as `kubectl` shows them.
 
 use anyhow::{Context as _, Result};
 use game::api::{Game, Phase};
@@ -8,7 +8,7 @@ use windlass_testenv::{TestEnv, or_not_run};
 
 use crate::world::World;
 
-/// What `kubectl get` shows: the columns of the server's own table, and this object's cells in them.
+/// Returns the columns that `kubectl get` shows, and this object's cells in them.
 async fn table(world: &World, path: &str, name: &str) -> Result<(Vec<String>, Vec<String>)> {
     let request = http::Request::get(format!("{path}/{name}"))
         .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
@@ -39,8 +39,9 @@ async fn a1_to_a4_the_sample_applies_unchanged_and_kubectl_shows_that_it_runs() 
     let namespace = world.namespace.name();
     let games = format!("/apis/myapp.qingwave.github.io/v1/namespaces/{namespace}/games");
     let (columns, cells) = table(&world, &games, "game-sample").await?;
-    assert_eq!(columns, ["Name", "Phase", "Host", "DESIRED", "CURRENT", "READY", "AGE"]);
+    assert_eq!(columns, ["Name", "Phase", "Host", "DESIRED", "CURRENT", "READY", "AGE", "Reason"]);
     assert_eq!(cells[..6], ["game-sample", "Running", "mygame.io", "1", "1", "1"], "{cells:?}");
+    assert_eq!(cells[7], "Ready", "{cells:?}");
 
     // A3
     let deployments = format!("/apis/apps/v1/namespaces/{namespace}/deployments");

@@ -1,6 +1,7 @@
 //! The webhooks, asked by the API server itself.
 //!
-//! No Service leads out of the test's control plane: the configurations are those of the manifests, but for their address.
+//! No Service leads out of the test's control plane: the configurations are those of the manifests, but for
+//! their address.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +49,8 @@ async fn operator(world: &World) -> Result<Running> {
         }
     }
     running.controller_ready("mygame").await?;
-    // The API server learns of a configuration, and of the authority that the operator puts into it, by a watch of its own.
+    // The API server learns of a configuration, and of the authority that the operator puts into it, by a
+    // watch of its own.
     eventually("the API server to ask both webhooks", || async {
         let filled = dry(world, json!({"generateName": "try-"}), json!({}))
             .await
@@ -63,7 +65,7 @@ async fn operator(world: &World) -> Result<Running> {
     Ok(running)
 }
 
-/// What would become of a Game; nothing is stored.
+/// Returns a Game as the API server would store it; nothing is stored.
 async fn dry(world: &World, metadata: Value, spec: Value) -> kube::Result<Game> {
     let game = serde_json::from_value(json!({"metadata": metadata, "spec": spec})).expect("a Game");
     world.games.create(&PostParams { dry_run: true, ..PostParams::default() }, &game).await
@@ -82,22 +84,22 @@ async fn unregister(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// The generated name of the original's H3 leads to the host `.<namespace>.mygame.io`, which no Ingress can have. Here the host is
-/// derived when the name is known.
+/// The generated name of the original's H3 leads to the host `.<namespace>.mygame.io`, which no Ingress can
+/// have. Here the host is derived when the name is known.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn h1_h2_h3_h4_what_is_left_out_is_filled_in_as_soon_as_it_is_known() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let world = World::new(env, "h1").await?;
     let operator = operator(&world).await?;
-    let home = world.namespace.name().to_owned();
+    let namespace = world.namespace.name().to_owned();
 
     // H1, H2
     let bare = dry(&world, json!({"name": "bare"}), json!({})).await?;
     let filled = |host: String| GameSpec { replicas: 1, image: "alexwhen/docker-2048".into(), host };
-    assert_eq!(bare.spec, filled(format!("bare.{home}.mygame.io")));
+    assert_eq!(bare.spec, filled(format!("bare.{namespace}.mygame.io")));
     // H4
-    let said = json!({"replicas": 2, "image": "2048:1", "host": "2048.example.com"});
-    let asked = dry(&world, json!({"name": "said", "labels": {"a": "b"}}), said).await?;
+    let complete = json!({"replicas": 2, "image": "2048:1", "host": "2048.example.com"});
+    let asked = dry(&world, json!({"name": "complete", "labels": {"a": "b"}}), complete).await?;
     assert_eq!(
         (asked.spec, asked.metadata.labels),
         (spec(2), Some(BTreeMap::from([("a".into(), "b".into())])))
@@ -106,7 +108,7 @@ async fn h1_h2_h3_h4_what_is_left_out_is_filled_in_as_soon_as_it_is_known() -> R
     // H1, H2: at an update too.
     world.create("web", spec(1)).await?;
     let emptied = world.patch_game("web", json!({"spec": {"image": null, "host": ""}})).await?;
-    assert_eq!(emptied.spec, filled(format!("web.{home}.mygame.io")));
+    assert_eq!(emptied.spec, filled(format!("web.{namespace}.mygame.io")));
 
     // H3
     let game: Game = world.put(json!({"metadata": {"generateName": "made-"}, "spec": {}})).await?;
@@ -115,7 +117,7 @@ async fn h1_h2_h3_h4_what_is_left_out_is_filled_in_as_soon_as_it_is_known() -> R
     assert_eq!(game.spec.host, "", "a name that is not known yet is in no host");
     world.phase(&name, Phase::Running).await?;
     let ingress: Ingress = world.get(&name).await?;
-    let host = format!("{name}.{home}.mygame.io");
+    let host = format!("{name}.{namespace}.mygame.io");
     assert_eq!(json!(ingress.spec)["rules"][0]["host"], json!(host));
     // From now on it is known: the next update writes it down, and nothing else changes.
     let next = world.patch_game(&name, json!({"spec": {"replicas": 2}})).await?;

@@ -35,7 +35,7 @@ impl World {
         Ok(Self { base, games, manifests })
     }
 
-    /// How an operator of this namespace runs; without webhooks.
+    /// Returns the settings of an operator in this namespace, without webhooks.
     pub(crate) fn settings(&self) -> Settings {
         example_support::settings(self)
     }
@@ -86,7 +86,11 @@ pub(crate) fn phase(game: &Game) -> Option<Phase> {
 
 /// The condition that says it all.
 pub(crate) fn ready(game: &Game) -> Option<&Condition> {
-    game.status.as_ref()?.standard.conditions.iter().find(|condition| condition.type_ == "Ready")
+    condition(game, "Ready")
+}
+
+pub(crate) fn condition<'g>(game: &'g Game, kind: &str) -> Option<&'g Condition> {
+    game.status.as_ref()?.standard.conditions.iter().find(|condition| condition.type_ == kind)
 }
 
 /// Replicas as the status has them: wanted and ready.

@@ -18,14 +18,6 @@ pub trait Parent: Resource<DynamicType = ()> + Sized {
     const CONTROLLER: &'static str;
 
     /// Returns the name of a child: the object's name, the controller, and the purpose of the child.
-    ///
-    /// ```
-    /// use harbor_operator::api::{Portal, children::Parent};
-    /// let portal: Portal = serde_json::from_value(serde_json::json!({"metadata": {"name": "x"}, "spec": {}}))?;
-    /// assert_eq!(portal.child(&[]), "x-portal");
-    /// assert_eq!(portal.child(&["ingress"]), "x-portal-ingress");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     fn child(&self, what: &[&str]) -> String {
         child_of::<Self>(&self.name_any(), what)
     }
@@ -38,7 +30,7 @@ pub trait Parent: Resource<DynamicType = ()> + Sized {
 }
 
 /// Returns the name of a child from the owner's name, for cases in which the owner does not exist yet.
-pub fn child_of<K: Parent>(owner: &str, what: &[&str]) -> String {
+pub(crate) fn child_of<K: Parent>(owner: &str, what: &[&str]) -> String {
     name([owner, K::CONTROLLER].into_iter().chain(what.iter().copied()), LABEL)
 }
 

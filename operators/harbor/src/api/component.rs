@@ -22,10 +22,10 @@ choice! {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ComponentSpec {
-    /// Annotations added to the component's pods.
+    /// Annotations added to the component's pods. Default: none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub template_annotations: BTreeMap<String, String>,
-    /// Labels added to the component's pods.
+    /// Labels added to the component's pods. Default: none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub template_labels: BTreeMap<String, String>,
     /// Number of pods of the component. Default: 1.
@@ -43,7 +43,7 @@ pub struct ComponentSpec {
     /// Labels that a node must have to run the component's pods, as in a Pod. If unset, any node is allowed.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
-    /// Tolerations of the component's pods, as in a Pod.
+    /// Tolerations of the component's pods, as in a Pod. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<Embedded<Toleration>>,
     /// CPU and memory requests and limits of the component's container, as in a Pod. If unset, the container
@@ -65,10 +65,10 @@ pub struct ComponentSpec {
     /// Node and pod affinity of the component's pods, as in a Pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub affinity: Option<Embedded<Affinity>>,
-    /// Topology spread constraints of the component's pods, as in a Pod.
+    /// Topology spread constraints of the component's pods, as in a Pod. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub topology_spread_constraints: Vec<Embedded<TopologySpreadConstraint>>,
-    /// Name of the PriorityClass of the component's pods.
+    /// Name of the PriorityClass of the component's pods. If unset, the cluster's default applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_class_name: Option<String>,
     /// Additional environment variables of the component's container, as in a Pod. A variable that the
@@ -78,7 +78,7 @@ pub struct ComponentSpec {
     /// Additional volumes of the component's pods, as in a Pod.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extra_volumes: Vec<Embedded<Volume>>,
-    /// Additional volume mounts of the component's container, as in a Pod.
+    /// Additional volume mounts of the component's container, as in a Pod. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extra_volume_mounts: Vec<Embedded<VolumeMount>>,
 }
@@ -90,7 +90,7 @@ impl ComponentSpec {
     }
 
     /// Returns the image pull policy, with the default applied.
-    pub fn pull_policy(&self) -> PullPolicy {
+    pub(crate) fn pull_policy(&self) -> PullPolicy {
         self.image_pull_policy.unwrap_or(PullPolicy::IfNotPresent)
     }
 }

@@ -22,7 +22,7 @@ use super::{
 };
 
 /// Prefix of the annotation that stores the fields of the other version; the suffix is that version.
-pub const KEPT: &str = "conversion.windlass.dev/";
+pub(crate) const KEPT: &str = "conversion.windlass.dev/";
 
 /// Registers the converters of all kinds.
 pub fn converters(setup: &mut Setup<'_>) -> Result<(), BoxError> {
@@ -42,7 +42,7 @@ pub fn converters(setup: &mut Setup<'_>) -> Result<(), BoxError> {
 }
 
 /// Returns the converter of one kind.
-pub fn converter<K>() -> Result<Converter<Untyped<K, Stored>>, ConverterError>
+pub(crate) fn converter<K>() -> Result<Converter<Untyped<K, Stored>>, ConverterError>
 where
     K: Resource<DynamicType = ()> + 'static,
 {
@@ -103,7 +103,7 @@ fn to_old(kind: &str, new: &Value) -> Value {
 }
 
 /// API version of the kinds.
-pub trait Version: 'static {
+pub(crate) trait Version: 'static {
     /// Name of the version.
     const NAME: &'static str;
 }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_older_version_has_no_place_for_is_kept() {
+    fn fields_unknown_to_the_older_version_are_kept() {
         let new = json!({"version": "2.6.2", "trace": {"provider": "otel"}, "core": {"maxIdleConnections": 5, "replicas": 2}});
         let old = older::<Harbor>(object(new.clone()));
         assert_eq!(spec(&old), &json!({"version": "2.6.2", "core": {"replicas": 2}}));
@@ -293,7 +293,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn from_the_newer_version_there_and_back_nothing_is_lost(new in json()) {
+        fn converting_from_the_newer_version_and_back_loses_nothing(new in json()) {
             let back = newer::<HarborCluster>(older(object(new.clone())));
             prop_assert_eq!(spec(&back), &new);
             let back = newer::<Harbor>(older(object(new.clone())));
@@ -303,7 +303,7 @@ mod tests {
         }
 
         #[test]
-        fn from_the_older_version_there_and_back_nothing_is_lost(old in json()) {
+        fn converting_from_the_older_version_and_back_loses_nothing(old in json()) {
             let twice = older::<HarborCluster>(newer(object(old.clone())));
             prop_assert_eq!(spec(&twice), &old);
             // A second round trip does not change the object.
@@ -312,7 +312,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_is_in_the_annotations_is_survived(new in json(), text in "\\PC*") {
+        fn conversion_survives_any_content_of_annotations(new in json(), text in "\\PC*") {
             let mut object: Untyped<HarborCluster, Stored> = object(new);
             let annotations = [(format!("{KEPT}{OLD_VERSION}"), text.clone()), (format!("{KEPT}{VERSION}"), text)];
             object.metadata.annotations = Some(annotations.into());

@@ -36,20 +36,20 @@ pub(super) fn to_new(old: &Value) -> Value {
         spec.entry(OPERATOR_VERSION).or_insert_with(|| version.into());
         Some(spec)
     };
-    let given = |field: &str| fields(old.get(field)?);
+    let section = |field: &str| fields(old.get(field)?);
 
     let cache = run_by("inClusterCache", "redisSpec", "1.0.0")
         .map(|spec| part("RedisFailover", "redisFailover", spec))
-        .or_else(|| Some(part("Redis", "redis", given("redis")?)));
+        .or_else(|| Some(part("Redis", "redis", section("redis")?)));
     let database = run_by("inClusterDatabase", "postgresSqlSpec", "1.5.0")
         .map(|spec| part("Zlando/PostgreSQL", "zlandoPostgreSql", spec))
-        .or_else(|| Some(part("PostgreSQL", "postgresql", given("database")?)));
+        .or_else(|| Some(part("PostgreSQL", "postgresql", section("database")?)));
     let storage = run_by("inClusterStorage", "minIOSpec", "4.0.6")
         .map(|mut minio| {
             let redirect = minio.remove("redirect");
             with(part("MinIO", "minIO", minio), redirect)
         })
-        .or_else(|| external_storage(&given("imageChartStorage")?));
+        .or_else(|| external_storage(&section("imageChartStorage")?));
     for (field, part) in [("cache", cache), ("database", database), ("storage", storage)] {
         new.extend(part.map(|part| (field.to_owned(), part)));
     }
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn external_parts_are_brought_over() {
+    fn external_dependencies_are_converted() {
         let old = json!({
             "version": "2.5.0",
             "redis": {"host": "redis"},
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_other_operators_win() {
+    fn delegated_dependencies_take_precedence_over_external_ones() {
         let old = json!({
             "inClusterCache": {"kind": "Redis", "redisSpec": {"server": {"replicas": 1}}},
             "inClusterDatabase": {"kind": "PostgresSQL", "postgresSqlSpec": {"storage": "1Gi"}},
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_redirect_that_counts_is_brought_over() {
+    fn the_effective_redirect_is_converted() {
         let storage = |redirect: Value| json!({"storage": {"kind": "MinIO", "spec": {"minIO": {"redirect": {"enable": true}}, "redirect": redirect}}});
         let redirect = |new: &Value| to_old(new)["inClusterStorage"]["minIOSpec"]["redirect"].clone();
         assert_eq!(redirect(&storage(json!({"enable": false}))), json!({"enable": false}));

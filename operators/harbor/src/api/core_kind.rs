@@ -44,7 +44,8 @@ pub struct CoreSpec {
     /// Pod settings of Core.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`.
+    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`. Default: none, which
+    /// trusts the CAs of the image only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub certificate_refs: Vec<String>,
     /// Name of the Secret with the initial password of the Harbor user `admin`, in key `secret`
@@ -107,7 +108,7 @@ impl CoreSpec {
     }
 
     /// Returns the log level, with the default applied.
-    pub fn log_level(&self) -> CoreLogLevel {
+    pub(crate) fn log_level(&self) -> CoreLogLevel {
         self.log.as_ref().map_or(CoreLogLevel::Info, |log| log.level)
     }
 }
@@ -243,7 +244,7 @@ pub struct RegistryCredentials {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CoreTokenService {
-    /// URL of the token service, used by older Harbor versions (`TOKEN_SERVICE_URL` of Harbor).
+    /// URL of the token service, used up to Harbor 2.8 (`TOKEN_SERVICE_URL` of Harbor).
     #[schemars(regex(pattern = pattern::URL))]
     pub url: String,
     /// Name of the Secret with the private key that signs bearer tokens, in key `tls.key`.

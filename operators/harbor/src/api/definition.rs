@@ -11,6 +11,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt;
 
 use super::alpha;
+use super::names::annotation;
 use super::schema::{tidy, visit};
 use super::{
     ChartMuseum, Core, Exporter, Harbor, HarborCluster, JobService, NotaryServer, NotarySigner, OLD_VERSION,
@@ -81,6 +82,8 @@ fn older(stored: &CustomResourceDefinitionVersion, kind: &str) -> CustomResource
     old
 }
 
+/// Returns the columns of `kubectl get`: those of upstream in their order, so that scripts find them in their
+/// place, then what upstream lacks. Every kind shows its version, `Ready`, the reason and its age.
 fn columns(kind: &str) -> Vec<CustomResourceColumnDefinition> {
     let column = |name: &str, type_: &str, path: &str, priority| CustomResourceColumnDefinition {
         name: name.to_owned(),
@@ -91,9 +94,11 @@ fn columns(kind: &str) -> Vec<CustomResourceColumnDefinition> {
         format: None,
     };
     let url = |priority| column("Public URL", "string", ".spec.externalURL", priority);
-    let version = column("Version", "string", ".spec.version", 5);
-    let age = column("Age", "date", ".metadata.creationTimestamp", 1);
+    let version = column("Version", "string", ".spec.version", 0);
+    let age = column("Age", "date", ".metadata.creationTimestamp", 0);
     let failure = column("Failure", "string", r#".status.conditions[?(@.type=="Failed")].message"#, 5);
+    let ready = column("Ready", "string", r#".status.conditions[?(@.type=="Ready")].status"#, 0);
+    let reason = column("Reason", "string", r#".status.conditions[?(@.type=="Ready")].reason"#, 0);
     match kind {
         "HarborCluster" => vec![
             url(0),
@@ -101,9 +106,15 @@ fn columns(kind: &str) -> Vec<CustomResourceColumnDefinition> {
             version,
             column("Operator Version", "string", ".status.operator.controllerVersion", 30),
             column("Operator Git Commit", "string", ".status.operator.controllerGitCommit", 30),
+            ready,
+            reason,
+            age,
         ],
-        "Harbor" => vec![url(5), version, age, failure],
-        _ => vec![age, failure],
+        "Harbor" => vec![url(5), version, age, failure, ready, reason],
+        _ => {
+            let path = format!(".metadata.annotations.{}", annotation::VERSION.replace('.', r"\."));
+            vec![age, failure, column("Version", "string", &path, 0), ready, reason]
+        }
     }
 }
 
@@ -123,6 +134,64 @@ mod tests {
     }
 
     #[test]
+    fn kubectl_get_shows_ready_reason_version_and_age_of_every_kind() {
+        for definition in definitions() {
+            let kind = definition.spec.names.kind.clone();
+            for version in &definition.spec.versions {
+                let columns = version.additional_printer_columns.as_deref().unwrap_or_default();
+                let shown = |name: &str| {
+                    let mut of_that_name = columns.iter().filter(|column| column.name == name);
+                    let column = of_that_name.next().unwrap_or_else(|| panic!("{kind} has no column {name}"));
+                    assert!(of_that_name.next().is_none(), "{kind} has two columns {name}");
+                    assert_eq!(
+                        column.priority.unwrap_or_default(),
+                        0,
+                        "{kind} {name} is not in the default view"
+                    );
+                    column.json_path.clone()
+                };
+                assert_eq!(shown("Ready"), r#".status.conditions[?(@.type=="Ready")].status"#);
+                assert_eq!(shown("Reason"), r#".status.conditions[?(@.type=="Ready")].reason"#);
+                assert_eq!(shown("Age"), ".metadata.creationTimestamp");
+                let expected = match &*kind {
+                    "Harbor" | "HarborCluster" => ".spec.version",
+                    _ => r".metadata.annotations.harbor\.goharbor\.io/version",
+                };
+                assert_eq!(shown("Version"), expected, "{kind}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_columns_of_upstream_keep_their_names_paths_and_order() {
+        let age = ("Age", ".metadata.creationTimestamp");
+        let failure = ("Failure", r#".status.conditions[?(@.type=="Failed")].message"#);
+        let (url, version) = (("Public URL", ".spec.externalURL"), ("Version", ".spec.version"));
+        for definition in definitions() {
+            let upstream = match &*definition.spec.names.kind {
+                "HarborCluster" => vec![
+                    url,
+                    ("Status", ".status.status"),
+                    version,
+                    ("Operator Version", ".status.operator.controllerVersion"),
+                    ("Operator Git Commit", ".status.operator.controllerGitCommit"),
+                ],
+                "Harbor" => vec![url, version, age, failure],
+                _ => vec![age, failure],
+            };
+            for served in &definition.spec.versions {
+                let columns = served.additional_printer_columns.as_deref().unwrap_or_default();
+                let first: Vec<_> = columns
+                    .iter()
+                    .take(upstream.len())
+                    .map(|column| (&*column.name, &*column.json_path))
+                    .collect();
+                assert_eq!(first, upstream, "{}", definition.spec.names.kind);
+            }
+        }
+    }
+
+    #[test]
     fn both_versions_are_served_and_the_newer_one_is_stored() {
         let definitions = definitions();
         assert_eq!(definitions.len(), 12);
@@ -138,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_nullable_but_what_always_was() {
+    fn only_the_loggers_files_are_nullable() {
         for mut definition in definitions() {
             let kind = definition.spec.names.kind.clone();
             for version in &mut definition.spec.versions {

@@ -97,7 +97,8 @@ pub struct Swift {
     /// OpenStack user name (`username` of Distribution).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub username: Option<String>,
-    /// Name of the Secret with the password of the OpenStack user, in key `secret`.
+    /// Name of the Secret with the password of the OpenStack user, in key `secret` (`password` of
+    /// Distribution). Required, unless `accesskey` and `secretkeyRef` are used.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub password_ref: Option<String>,
@@ -313,11 +314,11 @@ pub struct StorageRedirect {
 #[schemars(extend("x-kubernetes-validations" = [
     {
         "rule": "[has(self.s3), has(self.swift), has(self.azure), has(self.gcs), has(self.oss), has(self.filesystem)].exists(x, x)",
-        "message": "imageChartStorage names no store: give exactly one of s3, swift, azure, gcs, oss, filesystem",
+        "message": "imageChartStorage sets no storage backend: set exactly one of s3, swift, azure, gcs, oss, filesystem",
     },
     {
         "rule": "[has(self.s3), has(self.swift), has(self.azure), has(self.gcs), has(self.oss), has(self.filesystem)].filter(x, x).size() < 2",
-        "messageExpression": "'imageChartStorage names' + (has(self.s3) ? ' s3' : '') + (has(self.swift) ? ' swift' : '') + (has(self.azure) ? ' azure' : '') + (has(self.gcs) ? ' gcs' : '') + (has(self.oss) ? ' oss' : '') + (has(self.filesystem) ? ' filesystem' : '') + ': give exactly one of s3, swift, azure, gcs, oss, filesystem'",
+        "messageExpression": "'imageChartStorage sets' + (has(self.s3) ? ' s3' : '') + (has(self.swift) ? ' swift' : '') + (has(self.azure) ? ' azure' : '') + (has(self.gcs) ? ' gcs' : '') + (has(self.oss) ? ' oss' : '') + (has(self.filesystem) ? ' filesystem' : '') + ': set exactly one of s3, swift, azure, gcs, oss, filesystem'",
     },
 ]))]
 pub struct ImageChartStorage {
@@ -325,22 +326,22 @@ pub struct ImageChartStorage {
     /// supports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect: Option<StorageRedirect>,
-    /// Store images and charts in existing PersistentVolumeClaims.
+    /// Store images and charts in existing PersistentVolumeClaims. Exactly one storage must be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filesystem: Option<FileSystem>,
-    /// Store images and charts in Amazon S3 or a compatible object store.
+    /// Store images and charts in Amazon S3 or a compatible object store. Exactly one storage must be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub s3: Option<S3>,
-    /// Store images and charts in OpenStack Swift.
+    /// Store images and charts in OpenStack Swift. Exactly one storage must be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub swift: Option<Swift>,
-    /// Store images and charts in Azure Blob Storage.
+    /// Store images and charts in Azure Blob Storage. Exactly one storage must be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub azure: Option<Azure>,
-    /// Store images and charts in Google Cloud Storage.
+    /// Store images and charts in Google Cloud Storage. Exactly one storage must be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gcs: Option<Gcs>,
-    /// Store images and charts in Alibaba Cloud OSS.
+    /// Store images and charts in Alibaba Cloud OSS. Exactly one storage must be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oss: Option<Oss>,
 }
@@ -393,10 +394,5 @@ impl ImageChartStorage {
     /// Returns the backend that is used.
     pub fn store(&self) -> Option<Store<'_>> {
         self.stores().into_iter().next()
-    }
-
-    /// Returns true if downloads are redirected to the backend.
-    pub fn redirects(&self) -> bool {
-        !self.redirect.as_ref().is_some_and(|redirect| redirect.disable)
     }
 }

@@ -29,7 +29,7 @@ pub struct GoDuration(pub String);
 
 /// Error for a string that is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no time of zero or more; write it as 90s, 1h30m or 500ms")]
+#[error("{0:?} is not a duration; write it as 90s, 1h30m or 500ms")]
 pub struct NotATime(pub String);
 
 impl GoDuration {
@@ -143,7 +143,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn all_that_go_reads_is_read() {
+    fn every_duration_that_go_parses_is_parsed() {
         let cases = [
             ("0", 0),
             ("+0", 0),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_said_so() {
+    fn a_text_that_is_not_a_duration_is_an_error() {
         for text in ["", "-", "5", ".s", "s", "1d", "1h-5m", "-5s", "1..5s", "1 s", "99999999999999999999h"] {
             let error = GoDuration::from(text).get().unwrap_err();
             assert_eq!(error, NotATime(text.to_owned()));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_written_as_go_writes_them() {
+    fn durations_are_formatted_as_in_go() {
         let cases = [
             (Duration::ZERO, "0s"),
             (Duration::from_hours(4), "4h0m0s"),
@@ -188,7 +188,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(nanoseconds in 0_u64..u64::MAX / 4) {
+        fn a_formatted_duration_parses_to_the_same_value(nanoseconds in 0_u64..u64::MAX / 4) {
             let time = Duration::from_nanos(nanoseconds);
             prop_assert_eq!(GoDuration::from(time).get(), Ok(time));
         }

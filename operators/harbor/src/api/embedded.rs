@@ -66,16 +66,20 @@ impl Embed for ResourceRequirements {
     const NAME: &'static str = "ResourceRequirements";
 
     fn schema() -> Schema {
-        let quantities = json_schema!({
-            "type": "object",
-            "additionalProperties": {"x-kubernetes-int-or-string": true},
-        });
+        let quantities = |description: &str| {
+            json_schema!({
+                "type": "object",
+                "additionalProperties": {"x-kubernetes-int-or-string": true},
+                "description": description,
+            })
+        };
         json_schema!({
             "type": "object",
             "properties": {
-                "limits": quantities,
-                "requests": quantities,
+                "limits": quantities("Maximum of CPU and memory, such as `memory: 512Mi`. Unlimited if unset."),
+                "requests": quantities("Guaranteed CPU and memory, such as `cpu: 100m`. Default: the limits."),
                 "claims": {
+                    "description": "Names of entries in the pod's `resourceClaims`.",
                     "type": "array",
                     "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
                 },
@@ -91,11 +95,21 @@ impl Embed for Toleration {
         json_schema!({
             "type": "object",
             "properties": {
-                "key": {"type": "string"},
-                "operator": {"type": "string"},
-                "value": {"type": "string"},
-                "effect": {"type": "string"},
-                "tolerationSeconds": {"type": "integer", "format": "int64"},
+                "key": {
+                    "type": "string",
+                    "description": "Key of the taint. If unset, all keys; then `operator` must be `Exists`.",
+                },
+                "operator": {"type": "string", "description": "`Equal` or `Exists`. Default: `Equal`."},
+                "value": {"type": "string", "description": "Value of the taint, with operator `Equal`."},
+                "effect": {
+                    "type": "string",
+                    "description": "`NoSchedule`, `PreferNoSchedule` or `NoExecute`. All effects if unset.",
+                },
+                "tolerationSeconds": {
+                    "type": "integer",
+                    "format": "int64",
+                    "description": "Seconds until eviction by a `NoExecute` taint. Never if unset.",
+                },
             },
         })
     }
@@ -109,7 +123,7 @@ pub struct Embedded<T> {
 
 /// Error for a value that does not fit its Kubernetes type.
 #[derive(Debug, thiserror::Error)]
-#[error("is no {kind}: {source}; write it as in a Pod")]
+#[error("is not a valid {kind}: {source}; write it as in a Pod")]
 pub struct NotEmbedded {
     kind: &'static str,
     source: Unfit,
@@ -117,7 +131,7 @@ pub struct NotEmbedded {
 
 impl<T> Embedded<T> {
     /// Returns the JSON as written.
-    pub fn raw(&self) -> &Value {
+    pub(crate) fn raw(&self) -> &Value {
         &self.raw
     }
 }
@@ -136,8 +150,13 @@ impl Embedded<VolumeSource> {
     }
 
     /// Returns an `emptyDir` with a size limit.
-    pub fn empty_dir(size_limit: &str) -> Self {
+    pub(crate) fn empty_dir(size_limit: &str) -> Self {
         Self::new(json!({"emptyDir": {"sizeLimit": size_limit}}))
+    }
+
+    /// Returns an `emptyDir` without a size limit.
+    pub(crate) fn unlimited_empty_dir() -> Self {
+        Self::new(json!({"emptyDir": {}}))
     }
 
     /// Returns a volume source for a PersistentVolumeClaim.
@@ -153,7 +172,7 @@ impl Embedded<VolumeSource> {
     }
 
     /// Returns the name of the PersistentVolumeClaim, if the volume source is one.
-    pub fn claim_name(&self) -> Option<&str> {
+    pub(crate) fn claim_name(&self) -> Option<&str> {
         self.raw.get("persistentVolumeClaim")?.get("claimName")?.as_str()
     }
 }
@@ -249,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_do_not_know_survives() {
+    fn unknown_fields_of_embedded_objects_survive() {
         let raw = json!({"emptyDir": {"sizeLimit": 5}, "fromTheFuture": {"x": null}});
         let volume: Embedded<VolumeSource> = embedded(raw.clone());
         assert_eq!(serde_json::to_value(&volume).unwrap(), raw);
@@ -267,11 +286,11 @@ mod tests {
     }
 
     #[test]
-    fn what_kubernetes_would_not_understand_is_named() {
+    fn invalid_embedded_objects_are_named_in_the_error() {
         let volume: Embedded<VolumeSource> = embedded(json!({"emptyDir": "yes"}));
         let error = volume.volume("x").unwrap_err().to_string();
         assert!(
-            error.starts_with("is no VolumeSource: ") && error.ends_with("write it as in a Pod"),
+            error.starts_with("is not a valid VolumeSource: ") && error.ends_with("write it as in a Pod"),
             "{error}"
         );
     }

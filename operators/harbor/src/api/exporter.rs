@@ -67,7 +67,7 @@ impl ExporterSpec {
     }
 
     /// Returns the log level, with the default applied.
-    pub fn log_level(&self) -> ExporterLogLevel {
+    pub(crate) fn log_level(&self) -> ExporterLogLevel {
         self.log.as_ref().map_or(ExporterLogLevel::Info, |log| log.level)
     }
 }

@@ -109,17 +109,17 @@ pub struct HarborCommon {
 
 impl HarborCommon {
     /// Returns true if components use TLS between each other.
-    pub fn has_internal_tls(&self) -> bool {
+    pub(crate) fn has_internal_tls(&self) -> bool {
         self.internal_tls.as_ref().is_some_and(|tls| tls.enabled)
     }
 
     /// Returns the deletion policy, with the default applied.
-    pub fn deletion_policy(&self) -> DeletionPolicy {
+    pub(crate) fn deletion_policy(&self) -> DeletionPolicy {
         self.deletion_policy.unwrap_or_default()
     }
 
     /// Returns the proxy of a component, or `None` if the component uses none.
-    pub fn proxy_of(&self, component: &str) -> Option<&Proxy> {
+    pub(crate) fn proxy_of(&self, component: &str) -> Option<&Proxy> {
         let proxy = self.proxy.as_ref()?;
         proxy.components.iter().any(|named| named == component).then_some(&proxy.proxy)
     }

@@ -27,7 +27,8 @@ pub struct HarborCore {
     /// Pod settings of Core.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`.
+    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`. Default: none, which
+    /// trusts the CAs of the image only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub certificate_refs: Vec<String>,
     /// Maximum number of idle database connections per pod (`database.max_idle_conns` of Harbor). Default:
@@ -93,7 +94,8 @@ pub struct HarborJobService {
     /// Pod settings of JobService.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`.
+    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`. Default: none, which
+    /// trusts the CAs of the image only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub certificate_refs: Vec<String>,
     /// Number of jobs that run concurrently in each pod (`jobservice.max_job_workers` of Harbor). Default:
@@ -136,7 +138,8 @@ pub struct HarborRegistry {
     /// Pod settings of the registry.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`.
+    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`. Default: none, which
+    /// trusts the CAs of the image only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub certificate_refs: Vec<String>,
     /// Return relative URLs in `Location` headers (`relativeurls` of Distribution). Default: true.
@@ -169,7 +172,8 @@ pub struct HarborChartMuseum {
     /// Pod settings of ChartMuseum.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`.
+    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`. Default: none, which
+    /// trusts the CAs of the image only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub certificate_refs: Vec<String>,
     /// List charts with absolute URLs under `externalURL` (`chart.absolute_url` of Harbor). Default: false,
@@ -228,7 +232,8 @@ pub struct HarborTrivy {
     /// Pod settings of Trivy.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`.
+    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`. Default: none, which
+    /// trusts the CAs of the image only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub certificate_refs: Vec<String>,
     /// Name of the Secret with a GitHub token for downloading the vulnerability database, in key
@@ -242,19 +247,19 @@ pub struct HarborTrivy {
     /// Skip updates of the vulnerability database (`trivy.skip_update` of Harbor). Default: false.
     #[serde(default)]
     pub skip_update: bool,
-    /// Volumes of the vulnerability database and the reports.
+    /// Volumes of the vulnerability database and the reports. Default: an `emptyDir` for each.
     pub storage: HarborTrivyStorage,
 }
 
-/// Volumes of Trivy. A volume that is not set is an `emptyDir` with a size limit of 1Gi.
+/// Volumes of Trivy. A volume that is not set is an `emptyDir` without a size limit.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HarborTrivyStorage {
-    /// PersistentVolumeClaim of the vulnerability database. If unset, an `emptyDir` with a size limit of 1Gi
-    /// is used.
+    /// PersistentVolumeClaim of the vulnerability database, which takes about 1.5 GB. If unset, an `emptyDir`
+    /// without a size limit is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_persistent_volume: Option<Claim>,
-    /// PersistentVolumeClaim of the scan reports. If unset, an `emptyDir` with a size limit of 1Gi is used.
+    /// PersistentVolumeClaim of the scan reports. If unset, an `emptyDir` without a size limit is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reports_persistent_volume: Option<Claim>,
 }

@@ -63,11 +63,11 @@ choice! {
 #[schemars(extend("x-kubernetes-validations" = [
     {
         "rule": "self.kind != 'Redis' || has(self.spec.redis)",
-        "message": "cache.kind is Redis, but cache.spec.redis is missing: say where the Redis is",
+        "message": "cache.kind is Redis, but cache.spec.redis is missing: set the address of Redis",
     },
     {
         "rule": "self.kind != 'RedisFailover' || has(self.spec.redisFailover)",
-        "message": "cache.kind is RedisFailover, but cache.spec.redisFailover is missing: give it, {} will do",
+        "message": "cache.kind is RedisFailover, but cache.spec.redisFailover is missing: set it; {} is enough",
     },
 ]))]
 pub struct Cache {
@@ -112,11 +112,11 @@ choice! {
 #[schemars(extend("x-kubernetes-validations" = [
     {
         "rule": "self.kind != 'PostgreSQL' || has(self.spec.postgresql)",
-        "message": "database.kind is PostgreSQL, but database.spec.postgresql is missing: say where the PostgreSQL is",
+        "message": "database.kind is PostgreSQL, but database.spec.postgresql is missing: set the address of PostgreSQL",
     },
     {
         "rule": "self.kind != 'Zlando/PostgreSQL' || has(self.spec.zlandoPostgreSql)",
-        "message": "database.kind is Zlando/PostgreSQL, but database.spec.zlandoPostgreSql is missing: give it, {} will do",
+        "message": "database.kind is Zlando/PostgreSQL, but database.spec.zlandoPostgreSql is missing: set it; {} is enough",
     },
 ]))]
 pub struct ClusterDatabase {
@@ -188,7 +188,7 @@ impl StorageKind {
 #[schemars(extend("x-kubernetes-validations" = [
     {
         "rule": "self.kind == 'BuiltIn' || (self.kind == 'MinIO' && has(self.spec.minIO)) || (self.kind == 'S3' && has(self.spec.s3)) || (self.kind == 'Swift' && has(self.spec.swift)) || (self.kind == 'FileSystem' && has(self.spec.fileSystem)) || (self.kind == 'Azure' && has(self.spec.azure)) || (self.kind == 'Gcs' && has(self.spec.gcs)) || (self.kind == 'Oss' && has(self.spec.oss))",
-        "messageExpression": "'storage.kind is ' + self.kind + ', but what belongs to it is missing: fill in storage.spec.' + (self.kind == 'MinIO' ? 'minIO' : self.kind == 'FileSystem' ? 'fileSystem' : self.kind.lowerAscii())",
+        "messageExpression": "'storage.kind is ' + self.kind + ', but its settings are missing: set storage.spec.' + (self.kind == 'MinIO' ? 'minIO' : self.kind == 'FileSystem' ? 'fileSystem' : self.kind.lowerAscii())",
     },
     {
         "rule": "self.kind != 'MinIO' || !has(self.spec.minIO) || self.spec.minIO.replicas * self.spec.minIO.volumesPerServer >= 4",
@@ -196,7 +196,7 @@ impl StorageKind {
     },
     {
         "rule": "self.kind != 'MinIO' || (has(self.spec.redirect) ? (!self.spec.redirect.enable || (has(self.spec.redirect.expose) && has(self.spec.redirect.expose.ingress))) : (!has(self.spec.minIO) || !has(self.spec.minIO.redirect) || !self.spec.minIO.redirect.enable || (has(self.spec.minIO.redirect.expose) && has(self.spec.minIO.redirect.expose.ingress))))",
-        "message": "downloads are redirected to MinIO, which nobody outside can reach: fill in redirect.expose.ingress, or set redirect.enable to false",
+        "message": "downloads are redirected to MinIO, which clients outside the cluster cannot reach: set redirect.expose.ingress, or set redirect.enable to false",
     },
 ]))]
 pub struct ClusterStorage {

@@ -204,15 +204,25 @@ pub struct BuiltInStorage {
     pub access_modes: Vec<String>,
 }
 
+impl BuiltInVolume {
+    /// Default size of the volume of the cache.
+    pub(crate) const OF_CACHE: &'static str = "1Gi";
+    /// Default size of the volume of the database.
+    pub(crate) const OF_DATABASE: &'static str = "10Gi";
+    /// Default size of the volume of images and charts.
+    pub(crate) const OF_IMAGES: &'static str = "50Gi";
+}
+
 /// Volume of a built-in cache, database or storage.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BuiltInVolume {
-    /// Size of the volume, as a Kubernetes quantity. Default: 1Gi for the cache, 10Gi for the database, 50Gi
-    /// for images and charts.
+    /// Size of the volume, as a Kubernetes quantity; it can grow, and cannot shrink. Default: 1Gi for the
+    /// cache, 10Gi for the database, 50Gi for images and charts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage: Option<String>,
-    /// Name of the StorageClass of the volume. If unset, the default StorageClass of the cluster applies.
+    /// Name of the StorageClass of the volume. If unset, the default StorageClass of the cluster applies. An
+    /// existing volume keeps its class.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_class_name: Option<String>,
 }

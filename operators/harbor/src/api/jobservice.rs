@@ -39,7 +39,8 @@ pub struct JobServiceSpec {
     /// Pod settings of JobService.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`.
+    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`. Default: none, which
+    /// trusts the CAs of the image only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub certificate_refs: Vec<String>,
     /// Name of the Secret with which JobService authenticates to Core, in key `secret` (`JOBSERVICE_SECRET`
@@ -129,7 +130,7 @@ pub struct JobServiceRegistry {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobServiceTokenService {
-    /// URL of the token service, used by older Harbor versions (`TOKEN_SERVICE_URL` of Harbor).
+    /// URL of the token service, used up to Harbor 2.8 (`TOKEN_SERVICE_URL` of Harbor).
     #[schemars(regex(pattern = pattern::URL))]
     pub url: String,
 }
@@ -169,7 +170,7 @@ pub(super) fn a_gigabyte() -> Embedded<VolumeSource> {
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "has(self.database) || has(self.stdout) || (has(self.files) && size(self.files) > 0)",
-    "message": "there is no logger: give at least one of files, database, stdout",
+    "message": "no logger is set: set at least one of files, database, stdout",
 }]))]
 pub struct Loggers {
     /// Write the log to the Harbor database (logger `DB` of JobService). If unset, it is not written there.
@@ -284,7 +285,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_not_said_of_logs_is_as_it_always_was() {
+    fn unset_log_settings_have_upstreams_defaults() {
         let loggers = serde_json::to_value((usual_job_loggers(), usual_loggers())).unwrap();
         let expected = json!([
             {

@@ -5,45 +5,50 @@
 //! the stored version and has Rust types; `v1alpha3` is served by [`conversion`] only.
 //!
 //! Nothing in this module calls the Kubernetes API.
+#![allow(clippy::struct_field_names)] // the names of fields are upstream's
 
 mod alpha;
 mod alpha_cluster;
-pub mod chartmuseum;
-pub mod chartmuseum_storage;
-pub mod children;
+pub(crate) mod chartmuseum;
+pub(crate) mod chartmuseum_storage;
+pub(crate) mod children;
 mod choice;
-pub mod component;
+pub(crate) mod component;
 pub mod conversion;
 mod conversion_cluster;
-pub mod core_kind;
-pub mod definition;
-pub mod driver;
-pub mod duration;
-pub mod embedded;
-pub mod exporter;
+pub(crate) mod core_kind;
+pub(crate) mod definition;
+pub(crate) mod driver;
+pub(crate) mod duration;
+pub(crate) mod embedded;
+pub(crate) mod exporter;
+mod fields;
 pub mod harbor;
-pub mod harbor_components;
-pub mod harborcluster;
-pub mod harborcluster_parts;
-pub mod jobservice;
-pub mod log;
-pub mod names;
-pub mod network;
-pub mod notary;
-pub mod observe;
+pub(crate) mod harbor_components;
+pub(crate) mod harborcluster;
+pub(crate) mod harborcluster_parts;
+mod ineffective;
+pub(crate) mod jobservice;
+pub(crate) mod log;
+pub(crate) mod names;
+pub(crate) mod network;
+pub(crate) mod notary;
+pub(crate) mod observe;
 mod pattern;
-pub mod portal;
-pub mod postgres;
-pub mod redis;
-pub mod registry;
-pub mod registry_health;
-pub mod registry_log;
-pub mod registry_storage;
-pub mod registryctl;
+pub(crate) mod portal;
+pub(crate) mod postgres;
+pub(crate) mod redis;
+pub(crate) mod registry;
+pub(crate) mod registry_health;
+pub(crate) mod registry_log;
+pub(crate) mod registry_storage;
+pub(crate) mod registryctl;
 mod residue;
 mod schema;
 pub mod status;
-pub mod trivy;
+pub(crate) mod syntax;
+pub(crate) mod trivy;
+mod unknown;
 pub mod validation;
 mod validation_cluster;
 mod validation_harbor;
@@ -61,9 +66,7 @@ pub use registry::{Registry, RegistrySpec};
 pub use registryctl::{RegistryController, RegistryControllerSpec};
 pub use trivy::{Trivy, TrivySpec};
 
-/// API group of all kinds.
-pub const GROUP: &str = "goharbor.io";
 /// API version that is stored.
 pub const VERSION: &str = "v1beta1";
 /// Deprecated API version, which is still served.
-pub const OLD_VERSION: &str = "v1alpha3";
+pub(crate) const OLD_VERSION: &str = "v1alpha3";

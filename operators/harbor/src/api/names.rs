@@ -2,41 +2,44 @@
 //! clusters and therefore never change.
 
 /// Annotations that users or parent objects set.
-pub mod annotation {
+pub(crate) mod annotation {
     /// Class of the object: the operator instance with this class reconciles it.
-    pub const CLASS: &str = "goharbor.io/harbor-class";
+    pub(crate) const CLASS: &str = "goharbor.io/harbor-class";
     /// `true` creates NetworkPolicies for the object, any other value creates none.
-    pub const NETWORK_POLICIES: &str = "goharbor.io/network-policies";
+    pub(crate) const NETWORK_POLICIES: &str = "goharbor.io/network-policies";
     /// On components: the version of the Harbor that they belong to.
-    pub const VERSION: &str = "harbor.goharbor.io/version";
+    pub(crate) const VERSION: &str = "harbor.goharbor.io/version";
     /// On components: the Ingress controller in front of them.
-    pub const INGRESS_CONTROLLER: &str = "goharbor.io/ingress-controller";
+    pub(crate) const INGRESS_CONTROLLER: &str = "goharbor.io/ingress-controller";
     /// On generated Secrets: never regenerate the content.
-    pub const IMMUTABLE: &str = "goharbor.io/immutable";
+    pub(crate) const IMMUTABLE: &str = "goharbor.io/immutable";
     /// On children: a warning that a controller manages the object.
-    pub const WARNING: &str = "goharbor.io/warning";
+    pub(crate) const WARNING: &str = "goharbor.io/warning";
     /// On a HarborCluster: comma-separated list of `cache`, `database` and `storage` whose kind may change
     /// because their data has been migrated.
-    pub const DATA_MOVED: &str = "harbor.windlass.dev/data-moved";
+    pub(crate) const DATA_MOVED: &str = "harbor.windlass.dev/data-moved";
 }
 
 /// Names of blueprints whose objects other blueprints read: field managers, and values of a label of
 /// Windlass.
-pub mod blueprint {
+pub(crate) mod blueprint {
     /// Blueprint that creates the components of a Harbor and their Secrets.
-    pub const HARBOR: &str = "harbor.goharbor.io";
+    pub(crate) const HARBOR: &str = "harbor.goharbor.io";
     /// Blueprint that creates the Harbor of a HarborCluster, with its database, cache and storage.
-    pub const HARBOR_CLUSTER: &str = "harborcluster.goharbor.io";
+    pub(crate) const HARBOR_CLUSTER: &str = "harborcluster.goharbor.io";
 }
 
 /// Labels of child objects.
-pub mod label {
+pub(crate) mod label {
     /// Name of the controller that created the object.
-    pub const CONTROLLER: &str = "goharbor.io/operator-controller";
-    /// Version of the operator that created the object.
-    pub const OPERATOR_VERSION: &str = "goharbor.io/operator-version";
+    pub(crate) const CONTROLLER: &str = "goharbor.io/operator-controller";
     /// On a Harbor: name of the HarborCluster that created it.
-    pub const CLUSTER: &str = "goharbor.io/harbor-cluster";
+    pub(crate) const CLUSTER: &str = "goharbor.io/harbor-cluster";
+}
+
+/// Returns the name of the built-in database of a HarborCluster, and of the claim with its data.
+pub(crate) fn built_in_database(cluster: &str) -> String {
+    windlass::naming::name([cluster, "database"], windlass::naming::STATEFUL_SET)
 }
 
 #[cfg(test)]
@@ -53,7 +56,6 @@ mod tests {
             annotation::WARNING,
             annotation::DATA_MOVED,
             label::CONTROLLER,
-            label::OPERATOR_VERSION,
             label::CLUSTER,
             blueprint::HARBOR,
             blueprint::HARBOR_CLUSTER,
@@ -68,7 +70,6 @@ mod tests {
             "goharbor.io/warning",
             "harbor.windlass.dev/data-moved",
             "goharbor.io/operator-controller",
-            "goharbor.io/operator-version",
             "goharbor.io/harbor-cluster",
             "harbor.goharbor.io",
             "harborcluster.goharbor.io",

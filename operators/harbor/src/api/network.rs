@@ -20,7 +20,7 @@ pub struct Network {
 
 impl Network {
     /// The IP families that exist.
-    pub const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
+    pub(crate) const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
 
     /// Returns true if components listen on the given family.
     pub fn has(&self, family: &str) -> bool {
@@ -176,7 +176,7 @@ impl ExposeComponent {
     }
 
     /// Returns true if the certificate is issued by the CA that the operator creates for this Harbor.
-    pub fn has_built_in_certificate(&self) -> bool {
+    pub(crate) fn has_built_in_certificate(&self) -> bool {
         let asked =
             |tls: &ExposeTls| tls.certificate_ref.is_none() && (tls.built_in || self.service.is_some());
         self.tls.as_ref().is_some_and(asked)

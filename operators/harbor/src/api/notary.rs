@@ -201,14 +201,14 @@ pub struct NotarySignerStorage {
 
 impl NotaryServerSpec {
     /// Returns the log level, with the default applied.
-    pub fn log_level(&self) -> NotaryLogLevel {
+    pub(crate) fn log_level(&self) -> NotaryLogLevel {
         self.logging.as_ref().map_or(NotaryLogLevel::Info, |log| log.level)
     }
 }
 
 impl NotarySignerSpec {
     /// Returns the log level, with the default applied.
-    pub fn log_level(&self) -> NotaryLogLevel {
+    pub(crate) fn log_level(&self) -> NotaryLogLevel {
         self.logging.as_ref().map_or(NotaryLogLevel::Info, |log| log.level)
     }
 }

@@ -44,11 +44,11 @@ choice! {
 #[schemars(extend("x-kubernetes-validations" = [
     {
         "rule": "!self.enabled || (self.provider == 'jaeger' ? has(self.jaeger) : has(self.otel))",
-        "messageExpression": "'traces go to provider ' + self.provider + ', of which nothing is said: fill in ' + self.provider",
+        "messageExpression": "'trace.provider is ' + self.provider + ', but its settings are missing: set ' + self.provider",
     },
     {
         "rule": "!self.enabled || self.provider != 'jaeger' || !has(self.jaeger) || (self.jaeger.mode == 'agent' ? has(self.jaeger.agent) : has(self.jaeger.collector))",
-        "messageExpression": "'jaeger.mode is ' + self.jaeger.mode + ', of which nothing is said: fill in jaeger.' + self.jaeger.mode",
+        "messageExpression": "'jaeger.mode is ' + self.jaeger.mode + ', but its settings are missing: set jaeger.' + self.jaeger.mode",
     },
 ]))]
 pub struct Trace {
@@ -65,7 +65,7 @@ pub struct Trace {
     /// Attributes added to every trace (`TRACE_ATTRIBUTES` of Harbor).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, String>,
-    /// Backend that receives the traces: `jaeger` or `otel`.
+    /// Backend that receives the traces: `jaeger` or `otel`. Required, has no default.
     pub provider: TraceProvider,
     /// Jaeger backend. Required if traces are enabled with provider `jaeger`.
     #[serde(skip_serializing_if = "Option::is_none")]

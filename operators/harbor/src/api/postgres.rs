@@ -58,6 +58,11 @@ pub struct PostgresConnection {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub password_ref: Option<String>,
+    /// Name of the Secret with the certificate authority of the PostgreSQL server, in key `ca.crt`, for the
+    /// modes `verify-ca` and `verify-full`. If unset, the authorities of the image are trusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = pattern::NAME))]
+    pub certificate_ref: Option<String>,
     /// Name of the database. Default: `registry` for Core and the exporter, `notaryserver` and `notarysigner`
     /// for Notary.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,7 +108,7 @@ pub(super) fn open_connections() -> i32 {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HarborDatabase {
-    /// PostgreSQL servers. Core and the exporter use the first, Notary uses all of them.
+    /// PostgreSQL servers, at least one. Core and the exporter use the first, Notary uses all of them.
     #[schemars(length(min = 1))]
     pub hosts: Vec<PostgresHost>,
     /// User name for PostgreSQL, used for all databases of the Harbor.
@@ -122,6 +127,11 @@ pub struct HarborDatabase {
     /// TLS mode of the connections (`sslmode` of libpq). If unset, connections do not use TLS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ssl_mode: Option<SslMode>,
+    /// Name of the Secret with the certificate authority of the PostgreSQL server, in key `ca.crt`, for the
+    /// modes `verify-ca` and `verify-full`. If unset, the authorities of the images are trusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = pattern::NAME))]
+    pub certificate_ref: Option<String>,
 }
 
 /// Databases of a Harbor.
@@ -157,6 +167,7 @@ impl HarborDatabase {
             hosts: self.hosts.clone(),
             username: self.username.clone(),
             password_ref: self.password_ref.clone(),
+            certificate_ref: self.certificate_ref.clone(),
             database: Some(format!("{}{}", self.prefix.as_deref().unwrap_or_default(), database.name())),
             parameters: mode.map(|mode| ("sslmode".to_owned(), mode.to_string())).into_iter().collect(),
         }

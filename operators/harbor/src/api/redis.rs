@@ -27,7 +27,7 @@ pub struct RedisHost {
     #[schemars(regex(pattern = pattern::NAME))]
     pub password_ref: Option<String>,
     /// Name of the Secret with the CA certificate of the Redis server, in key `ca.crt`. If set, the
-    /// connection uses TLS with Harbor 2.13 or newer; older versions ignore it.
+    /// connection uses TLS, which needs Harbor 2.13 or newer: an older Harbor with this field is rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub certificate_ref: Option<String>,
@@ -47,17 +47,17 @@ impl RedisHost {
 }
 
 /// Redis database numbers of the components. They never change: data in another database would be lost.
-pub mod database {
+pub(crate) mod database {
     /// Redis database of Core.
-    pub const CORE: i32 = 0;
+    pub(crate) const CORE: i32 = 0;
     /// Redis database of the registry.
-    pub const REGISTRY: i32 = 1;
+    pub(crate) const REGISTRY: i32 = 1;
     /// Redis database of JobService.
-    pub const JOB_SERVICE: i32 = 2;
+    pub(crate) const JOB_SERVICE: i32 = 2;
     /// Redis database of ChartMuseum.
-    pub const CHART_MUSEUM: i32 = 3;
+    pub(crate) const CHART_MUSEUM: i32 = 3;
     /// Redis database of Trivy.
-    pub const TRIVY: i32 = 5;
+    pub(crate) const TRIVY: i32 = 5;
 }
 
 /// Connection to one database of a Redis server.
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_that_is_not_said_is_the_usual_one() {
+    fn an_unset_redis_port_is_the_default_port() {
         let server = RedisHost { host: "redis".into(), ..RedisHost::default() };
         let sentinel = RedisHost { sentinel_master_set: Some("mymaster".into()), ..server.clone() };
         let other = RedisHost { port: Some(7000), ..sentinel.clone() };

@@ -38,11 +38,12 @@ pub struct RegistrySpec {
     /// Pod settings of the registry.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`.
+    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`. Default: none, which
+    /// trusts the CAs of the image only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub certificate_refs: Vec<String>,
-    /// Error reporting services (`reporting` of Distribution): name of the service, and name of the Secret
-    /// whose keys and values are its options.
+    /// Error reporting services (`reporting` of Distribution): name of the service (`bugsnag` or `newrelic`),
+    /// and name of the Secret whose keys and values are its options. Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reporting: BTreeMap<String, String>,
     /// Update strategy of the Deployment: `RollingUpdate` or `Recreate`. Default: `RollingUpdate`. `Recreate`

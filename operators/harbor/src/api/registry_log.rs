@@ -59,10 +59,11 @@ pub struct RegistryAccessLog {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RegistryLogHook {
-    /// Type of the hook, such as `mail`.
+    /// Type of the hook. Distribution supports `mail` only.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Levels of log entries for which the hook is called.
+    /// Levels of log entries for which the hook is called: `panic`, `fatal`, `error`, `warn`, `info` or
+    /// `debug`.
     pub levels: Vec<String>,
     /// Name of the Secret whose keys and values are the options of the hook.
     #[schemars(regex(pattern = pattern::NAME))]

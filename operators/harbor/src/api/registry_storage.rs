@@ -61,11 +61,11 @@ pub struct RegistryDelete {
 #[schemars(extend("x-kubernetes-validations" = [
     {
         "rule": "[has(self.s3), has(self.swift), has(self.azure), has(self.gcs), has(self.oss), has(self.filesystem), has(self.inmemory)].exists(x, x)",
-        "message": "driver names no store: give exactly one of s3, swift, azure, gcs, oss, filesystem, inmemory",
+        "message": "driver sets no storage backend: set exactly one of s3, swift, azure, gcs, oss, filesystem, inmemory",
     },
     {
         "rule": "[has(self.s3), has(self.swift), has(self.azure), has(self.gcs), has(self.oss), has(self.filesystem), has(self.inmemory)].filter(x, x).size() < 2",
-        "messageExpression": "'driver names' + (has(self.s3) ? ' s3' : '') + (has(self.swift) ? ' swift' : '') + (has(self.azure) ? ' azure' : '') + (has(self.gcs) ? ' gcs' : '') + (has(self.oss) ? ' oss' : '') + (has(self.filesystem) ? ' filesystem' : '') + (has(self.inmemory) ? ' inmemory' : '') + ': give exactly one of s3, swift, azure, gcs, oss, filesystem, inmemory'",
+        "messageExpression": "'driver sets' + (has(self.s3) ? ' s3' : '') + (has(self.swift) ? ' swift' : '') + (has(self.azure) ? ' azure' : '') + (has(self.gcs) ? ' gcs' : '') + (has(self.oss) ? ' oss' : '') + (has(self.filesystem) ? ' filesystem' : '') + (has(self.inmemory) ? ' inmemory' : '') + ': set exactly one of s3, swift, azure, gcs, oss, filesystem, inmemory'",
     },
 ]))]
 pub struct RegistryDriver {

@@ -31,7 +31,7 @@ pub struct RegistryControllerSpec {
     /// Name of the Registry whose pods run the controller. It must equal the name of this RegistryController.
     #[schemars(regex(pattern = pattern::NAME))]
     pub registry_ref: String,
-    /// Secrets with which callers of the registry controller authenticate.
+    /// Secrets with which callers of the registry controller authenticate. A Harbor sets both.
     pub authentication: RegistryControllerAuthentication,
     /// Log settings of the registry controller. If unset, the level is `info`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ impl RegistryControllerSpec {
     }
 
     /// Returns the log level, with the default applied.
-    pub fn log_level(&self) -> LogLevel {
+    pub(crate) fn log_level(&self) -> LogLevel {
         self.log.as_ref().map_or(LogLevel::Info, |log| log.level)
     }
 }

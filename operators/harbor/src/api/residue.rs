@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn applied_to_what_it_was_taken_from_nothing_is_lost() {
+    fn a_residue_applied_to_its_origin_restores_it() {
         let cases = [
             (json!({}), json!({"a": {"b": null}})),
             (json!({"a": 1, "b": {"c": [1]}}), json!({"b": {"c": [2], "d/e": {}}})),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_edited_meanwhile_wins() {
+    fn a_later_edit_takes_precedence_over_the_residue() {
         let residue = Residue::between(
             &json!({"kept": {"x": 1}, "edited": 1, "gone": {}}),
             &json!({"kept": {"x": 1, "y": 2}, "edited": 2, "gone": {"z": 3}}),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_changes_nothing() {
+    fn an_invalid_residue_changes_nothing() {
         for text in ["", "null", "{}", "[{}]", r#"[{"path": 5}]"#, r#"[{"path": []}]"#] {
             let mut value = json!({"a": 1});
             Residue::read(text).apply(&mut value);

@@ -53,17 +53,17 @@ pub struct Condition {
 /// Names of the Harbor-specific conditions.
 pub mod condition {
     /// True until everything is ready. Kept for scripts written for the upstream operator.
-    pub const IN_PROGRESS: &str = "InProgress";
+    pub(crate) const IN_PROGRESS: &str = "InProgress";
     /// Core and Harbor: no interrupted migration of the database was found.
-    pub const SCHEMA_CLEAN: &str = "SchemaClean";
+    pub(crate) const SCHEMA_CLEAN: &str = "SchemaClean";
     /// HarborCluster: the cache is ready.
-    pub const CACHE_READY: &str = "CacheReady";
+    pub(crate) const CACHE_READY: &str = "CacheReady";
     /// HarborCluster: the database is ready.
-    pub const DATABASE_READY: &str = "DatabaseReady";
+    pub(crate) const DATABASE_READY: &str = "DatabaseReady";
     /// HarborCluster: the storage is ready.
-    pub const STORAGE_READY: &str = "StorageReady";
+    pub(crate) const STORAGE_READY: &str = "StorageReady";
     /// HarborCluster: the Harbor itself is ready.
-    pub const SERVICE_READY: &str = "ServiceReady";
+    pub(crate) const SERVICE_READY: &str = "ServiceReady";
     /// Names of all Harbor-specific conditions.
     pub const ALL: [&str; 6] =
         [IN_PROGRESS, SCHEMA_CLEAN, CACHE_READY, DATABASE_READY, STORAGE_READY, SERVICE_READY];
@@ -83,6 +83,10 @@ pub struct ComponentStatus {
     /// Generation of the spec that the status was computed for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+    /// Last generation of the spec that was applied completely, with nothing left of an older one. Absent
+    /// while that is the observed generation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub complete_generation: Option<i64>,
     /// Number of pods of the component, for the scale subresource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
@@ -114,6 +118,10 @@ pub struct HarborClusterStatus {
     /// Generation of the spec that the status was computed for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+    /// Last generation of the spec that was applied completely, with nothing left of an older one. Absent
+    /// while that is the observed generation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub complete_generation: Option<i64>,
     /// Number that grows whenever `status` or a condition changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<i64>,
@@ -132,7 +140,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_the_first_operator_wrote_is_read_and_kept() {
+    fn a_status_of_the_upstream_operator_is_read_and_kept() {
         let written = json!({
             "status": "healthy",
             "revision": 1_658_000_000_000_000_000_i64,

@@ -31,7 +31,8 @@ pub struct TrivySpec {
     /// Pod settings of Trivy.
     #[serde(flatten)]
     pub component: ComponentSpec,
-    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`.
+    /// Names of Secrets with additional trusted CA certificates, each in key `ca.crt`. Default: none, which
+    /// trusts the CAs of the image only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub certificate_refs: Vec<String>,
     /// Scan without network requests for package metadata (`SCANNER_TRIVY_OFFLINE_SCAN` of the adapter).

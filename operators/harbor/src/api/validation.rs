@@ -2,15 +2,18 @@
 //!
 //! A message names the field, the value and the remedy, and all errors are reported at once. Existing objects
 //! are not validated again: an update is validated only if it changes the spec, and never while the object is
-//! being deleted. The rules for `v1beta1` hold for `v1alpha3` too, because the API server converts objects
-//! before it calls the webhook.
+//! being deleted. Errors that the stored object has too become warnings, so that an update is refused only
+//! for what it changes. The rules for `v1beta1` hold for `v1alpha3` too, because the API server converts
+//! objects before it calls the webhook.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
 use kube::Resource;
+use kube::api::ObjectMeta;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use windlass_operator::{BoxError, Setup};
 use windlass_runtime::webhook::{Denial, Findings, Operation, Request, Validator};
 
@@ -20,15 +23,51 @@ use super::harbor::HarborCommon;
 use super::jobservice::Loggers;
 use super::network::Network;
 use super::observe::{JaegerMode, Trace, TraceProvider};
+use super::redis::RedisHost;
+use super::status::Condition;
 use super::{
     ChartMuseum, Core, Exporter, Harbor, HarborCluster, JobService, NotaryServer, NotarySigner, Portal,
-    Registry, RegistryController, Trivy,
+    Registry, RegistryController, Trivy, fields, ineffective,
 };
 
 /// Rules for versions of Harbor: which can be created, and which upgrades are allowed.
 pub trait VersionRules: Send + Sync {
     /// Reports errors of a Harbor that is created, or changed from `old`.
-    fn judge(&self, old: Option<&HarborCommon>, new: &HarborCommon, found: &mut Findings);
+    fn judge(&self, old: Option<&Previous<'_>>, new: &HarborCommon, found: &mut Findings);
+
+    /// Reports settings of the Redis at `field` that a Harbor of this version does not support.
+    fn check_redis(&self, _version: &str, _field: &str, _redis: &RedisHost, _found: &mut Findings) {}
+
+    /// Reports a change from `old` to `new` that the built-in database of a HarborCluster cannot follow.
+    fn judge_built_in_database(&self, _old: &str, _new: &str, _found: &mut Findings) {}
+}
+
+/// The stored object that an update changes.
+#[derive(Clone, Copy, Debug)]
+pub struct Previous<'a> {
+    /// Common part of the stored spec, before the update.
+    pub common: &'a HarborCommon,
+    /// The version at which the Harbor was last ready (`status.version`), and which its data therefore has.
+    /// `None` if it was never ready, or if the upstream operator wrote the status.
+    pub ready_at: Option<&'a str>,
+    /// True if this operator has never seen the Harbor ready. False if the upstream operator wrote the
+    /// status: then the data has the version of the stored spec.
+    pub never_ready: bool,
+}
+
+impl<'a> Previous<'a> {
+    pub(super) fn of(
+        common: &'a HarborCommon,
+        status: Option<(&'a Map<String, Value>, &[Condition])>,
+    ) -> Self {
+        let Some((fields, conditions)) = status else {
+            return Self { common, ready_at: None, never_ready: true };
+        };
+        let ready_at = fields.get("version").and_then(Value::as_str);
+        // The upstream operator has no condition Ready.
+        let is_ours = conditions.iter().any(|condition| condition.kind == "Ready");
+        Self { common, ready_at, never_ready: is_ours && ready_at.is_none() }
+    }
 }
 
 /// Kind that can be validated.
@@ -36,8 +75,45 @@ pub trait Judged: Resource<DynamicType = ()> + DeserializeOwned + Serialize + Se
     /// Returns true if both objects have the same spec.
     fn same(&self, old: &Self) -> bool;
 
-    /// Reports the errors of the object; `old` is the stored object on an update.
-    fn judge(&self, old: Option<&Self>, versions: &dyn VersionRules, found: &mut Findings);
+    /// Reports the errors that depend on this object alone.
+    fn check(&self, versions: &dyn VersionRules, found: &mut Findings);
+
+    /// Reports a creation or a change that is not allowed; `old` is the stored object on an update.
+    fn check_change(&self, _old: Option<&Self>, _versions: &dyn VersionRules, _found: &mut Findings) {}
+
+    /// Reports the errors of the object; `old` is the stored object on an update. Errors of `old` itself are
+    /// reported as warnings.
+    fn judge(&self, old: Option<&Self>, versions: &dyn VersionRules, found: &mut Findings) {
+        let spec = errors(self, versions, found);
+        if let Some(old) = old {
+            let mut stored = Findings::default();
+            errors(old, versions, &mut stored);
+            found.ratchet(&stored);
+        }
+        self.check_change(old, versions, found);
+        if let Some(spec) = spec {
+            ineffective::check(&Self::kind(&()), &spec, found);
+        }
+    }
+}
+
+/// Reports the errors of an object, and returns its spec. What this operator writes itself for another object
+/// is not checked by fields: a user cannot correct it there, and the other object has been checked.
+fn errors<K: Judged>(object: &K, versions: &dyn VersionRules, found: &mut Findings) -> Option<Value> {
+    object.check(versions, found);
+    if is_child(object.meta()) {
+        return None;
+    }
+    let mut raw = serde_json::to_value(object).ok()?;
+    let spec = raw.get_mut("spec")?.take();
+    fields::check("spec", &spec, found);
+    Some(spec)
+}
+
+/// Returns true if a Harbor or a HarborCluster controls the object.
+fn is_child(metadata: &ObjectMeta) -> bool {
+    let mut owners = metadata.owner_references.iter().flatten();
+    owners.any(|owner| owner.controller == Some(true) && owner.api_version.starts_with("goharbor.io/"))
 }
 
 /// Validator of a kind.
@@ -110,7 +186,7 @@ macro_rules! judged {
                 self.spec == old.spec
             }
 
-            fn judge(&self, _: Option<&Self>, _: &dyn VersionRules, $found: &mut Findings) {
+            fn check(&self, _: &dyn VersionRules, $found: &mut Findings) {
                 let $spec = &self.spec;
                 component("spec", &$spec.component, $found);
                 network($spec.network.as_ref(), $found);
@@ -138,7 +214,7 @@ judged!(Registry, |spec, found| {
     trace(spec.trace.as_ref(), found);
     let names = spec.storage.driver.names();
     if names.len() != 1 {
-        let remedy = "give exactly one of s3, swift, azure, gcs, oss, filesystem, inmemory";
+        let remedy = "set exactly one of s3, swift, azure, gcs, oss, filesystem, inmemory";
         found.invalid("spec.storage.driver", names, remedy);
     }
     if let Some(files) = &spec.storage.driver.filesystem {
@@ -197,26 +273,26 @@ pub(super) fn trace(trace: Option<&Trace>, found: &mut Findings) {
         (TraceProvider::Jaeger, None, _) => {
             found.required(
                 "spec.trace.jaeger",
-                "traces go to jaeger: say where it is, or set trace.enabled to false",
+                "trace.provider is jaeger: set its address, or set trace.enabled to false",
             );
         }
         (TraceProvider::Otel, _, None) => {
             found.required(
                 "spec.trace.otel",
-                "traces go to otel: say where it is, or set trace.enabled to false",
+                "trace.provider is otel: set its address, or set trace.enabled to false",
             );
         }
         (TraceProvider::Jaeger, Some(jaeger), _) => match jaeger.mode {
             JaegerMode::Collector if jaeger.collector.is_none() => {
                 found.required(
                     "spec.trace.jaeger.collector",
-                    "the mode is collector: say where it is, or use mode agent",
+                    "jaeger.mode is collector: set its address, or use mode agent",
                 );
             }
             JaegerMode::Agent if jaeger.agent.is_none() => {
                 found.required(
                     "spec.trace.jaeger.agent",
-                    "the mode is agent: say where it is, or use mode collector",
+                    "jaeger.mode is agent: set its address, or use mode collector",
                 );
             }
             _ => {}
@@ -231,7 +307,7 @@ pub(super) fn trace(trace: Option<&Trace>, found: &mut Findings) {
 
 fn loggers(path: &str, loggers: &Loggers, found: &mut Findings) {
     if loggers.is_empty() {
-        found.required(path, "give at least one of files, database, stdout");
+        found.required(path, "set at least one of files, database, stdout");
     }
     for (index, file) in loggers.files().iter().enumerate() {
         if let Some(source) = &file.volume {

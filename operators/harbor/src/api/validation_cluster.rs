@@ -1,11 +1,16 @@
 //! Validation of a HarborCluster.
 
 use kube::Resource as _;
+use serde_json::json;
 use windlass_runtime::webhook::Findings;
 
-use super::harborcluster::{HarborCluster, StorageKind, StorageSpec};
+use super::harborcluster::{CacheKind, DatabaseKind, HarborCluster, StorageKind, StorageSpec};
+use super::harborcluster_parts::BuiltInVolume;
 use super::names::annotation;
-use super::validation::{Judged, VersionRules};
+use super::status::Condition;
+use super::status::condition::{CACHE_READY, DATABASE_READY, STORAGE_READY};
+use super::syntax::size;
+use super::validation::{Judged, Previous, VersionRules};
 use super::validation_harbor::{common, together};
 
 /// Minimum number of volumes of a MinIO tenant.
@@ -16,10 +21,10 @@ impl Judged for HarborCluster {
         self.spec == old.spec
     }
 
-    fn judge(&self, old: Option<&Self>, versions: &dyn VersionRules, found: &mut Findings) {
+    fn check(&self, versions: &dyn VersionRules, found: &mut Findings) {
         let spec = &self.spec;
-        common(old.map(|old| &old.spec.common), &spec.common, versions, found);
-        cache(self, found);
+        common(&spec.common, found);
+        cache(self, versions, found);
         database(self, found);
         storage(self, found);
         let files = spec
@@ -27,44 +32,61 @@ impl Judged for HarborCluster {
             .as_ref()
             .is_some_and(|storage| matches!(storage.kind, StorageKind::FileSystem | StorageKind::BuiltIn));
         together(&spec.common, files, found);
+    }
+
+    fn check_change(&self, old: Option<&Self>, versions: &dyn VersionRules, found: &mut Findings) {
+        let spec = &self.spec;
+        let previous = old.map(|old| {
+            let status = old.status.as_ref().map(|status| (&status.other, &*status.conditions));
+            Previous::of(&old.spec.common, status)
+        });
+        versions.judge(previous.as_ref(), &spec.common, found);
         if let Some(old) = old {
             switched(old, self, found);
+            resized(old, self, found);
+            volumes(old, self, found);
+            if spec.database.as_ref().is_some_and(|database| database.kind == DatabaseKind::BuiltIn) {
+                versions.judge_built_in_database(&old.spec.common.version, &spec.common.version, found);
+            }
         }
     }
 }
 
-fn cache(cluster: &HarborCluster, found: &mut Findings) {
+fn cache(cluster: &HarborCluster, versions: &dyn VersionRules, found: &mut Findings) {
     use super::harborcluster::CacheKind::{BuiltIn, Redis, RedisFailover};
     let Some(cache) = &cluster.spec.cache else {
-        return found.required("spec.cache", "say which Redis is used");
+        return found.required("spec.cache", "set the kind and the settings of the cache");
     };
     match cache.kind {
         Redis if cache.spec.redis.is_none() => {
-            found.required("spec.cache.spec.redis", "cache.kind is Redis: say where it is");
+            found.required("spec.cache.spec.redis", "cache.kind is Redis: set its address");
         }
         RedisFailover if cache.spec.redis_failover.is_none() => {
             found.required(
                 "spec.cache.spec.redisFailover",
-                "cache.kind is RedisFailover: give it, {} will do",
+                "cache.kind is RedisFailover: set it; {} is enough",
             );
         }
         Redis | RedisFailover | BuiltIn => {}
+    }
+    if let Some(redis) = cache.spec.redis.as_ref().filter(|_| cache.kind == Redis) {
+        versions.check_redis(&cluster.spec.common.version, "spec.cache.spec.redis", redis, found);
     }
 }
 
 fn database(cluster: &HarborCluster, found: &mut Findings) {
     use super::harborcluster::DatabaseKind::{BuiltIn, PostgreSql, Zalando};
     let Some(database) = &cluster.spec.database else {
-        return found.required("spec.database", "say which PostgreSQL is used");
+        return found.required("spec.database", "set the kind and the settings of the database");
     };
     match database.kind {
         PostgreSql if database.spec.postgresql.is_none() => {
-            found.required("spec.database.spec.postgresql", "database.kind is PostgreSQL: say where it is");
+            found.required("spec.database.spec.postgresql", "database.kind is PostgreSQL: set its address");
         }
         Zalando if database.spec.zalando.is_none() => {
             found.required(
                 "spec.database.spec.zlandoPostgreSql",
-                "database.kind is Zlando/PostgreSQL: give it, {} will do",
+                "database.kind is Zlando/PostgreSQL: set it; {} is enough",
             );
         }
         PostgreSql | Zalando | BuiltIn => {}
@@ -73,11 +95,11 @@ fn database(cluster: &HarborCluster, found: &mut Findings) {
 
 fn storage(cluster: &HarborCluster, found: &mut Findings) {
     let Some(storage) = &cluster.spec.storage else {
-        return found.required("spec.storage", "say where images are stored");
+        return found.required("spec.storage", "set the storage of images");
     };
-    if !given(storage.kind, &storage.spec) {
+    if !has_settings(storage.kind, &storage.spec) {
         let field = format!("spec.storage.spec.{}", storage.kind.field());
-        found.required(field, format!("storage.kind is {}: fill it in", storage.kind));
+        found.required(field, format!("storage.kind is {}: set its settings here", storage.kind));
     }
     let Some(minio) = storage.spec.minio.as_ref().filter(|_| storage.kind == StorageKind::MinIo) else {
         return;
@@ -95,13 +117,13 @@ fn storage(cluster: &HarborCluster, found: &mut Findings) {
         if redirect.expose.as_ref().is_none_or(|expose| expose.ingress.is_none()) {
             found.required(
                 format!("spec.storage.spec.{place}.expose.ingress"),
-                "downloads are redirected to MinIO: say under which host users reach it, or set enable to false",
+                "downloads are redirected to MinIO: set the host name that clients use, or set enable to false",
             );
         }
     }
 }
 
-fn given(kind: StorageKind, spec: &StorageSpec) -> bool {
+fn has_settings(kind: StorageKind, spec: &StorageSpec) -> bool {
     match kind {
         StorageKind::MinIo => spec.minio.is_some(),
         StorageKind::S3 => spec.s3.is_some(),
@@ -130,11 +152,94 @@ fn switched(old: &HarborCluster, new: &HarborCluster, found: &mut Findings) {
         let (Some(old), Some(new)) = (old, new) else { continue };
         if old != new && !moved(part) {
             let remedy = format!(
-                "what is in the {part} of kind {old} would be left behind: keep {old}, or move it and say so with the \
-                 annotation {}: {part}",
+                "the data in the {part} of kind {old} would be left behind: keep {old}, or migrate the data and \
+                 confirm it with the annotation {}: {part}",
                 annotation::DATA_MOVED
             );
             found.invalid(format!("spec.{part}.kind"), new, remedy);
+        }
+    }
+}
+
+/// Reports a change of the servers or volumes of a MinIO that has been ready: MinIO cannot change the layout
+/// of a pool, and would lose the data in it.
+fn resized(old: &HarborCluster, new: &HarborCluster, found: &mut Findings) {
+    let was_ready = was_ready(old, STORAGE_READY);
+    let minio = |cluster: &HarborCluster| {
+        let storage = cluster.spec.storage.as_ref().filter(|storage| storage.kind == StorageKind::MinIo)?;
+        storage.spec.minio.clone()
+    };
+    let (true, Some(old), Some(new)) = (was_ready, minio(old), minio(new)) else { return };
+    let remedy = |was: &dyn std::fmt::Display| {
+        format!(
+            "the servers and volumes of a MinIO that holds data cannot change: keep {was}, or create another \
+             HarborCluster with the new size and replicate the images to it"
+        )
+    };
+    let field = |name: &str| format!("spec.storage.spec.minIO.{name}");
+    if old.replicas != new.replicas {
+        found.invalid(field("replicas"), new.replicas, remedy(&old.replicas));
+    }
+    if old.volumes_per_server != new.volumes_per_server {
+        found.invalid(field("volumesPerServer"), new.volumes_per_server, remedy(&old.volumes_per_server));
+    }
+    if old.volume_claim_template != new.volume_claim_template {
+        let was = old.volume_claim_template.map_or(json!("unset"), |template| template.raw().clone());
+        let is = new.volume_claim_template.map_or(json!(null), |template| template.raw().clone());
+        found.invalid(field("volumeClaimTemplate"), is, remedy(&was));
+    }
+}
+
+/// Returns true if the part of this condition has been ready, and may therefore hold data.
+fn was_ready(cluster: &HarborCluster, condition: &str) -> bool {
+    cluster.status.as_ref().is_some_and(|status| {
+        let ready = |one: &Condition| one.kind == condition && one.status != "Unknown";
+        status.other.contains_key("version") || status.conditions.iter().any(ready)
+    })
+}
+
+/// A built-in volume: the field of its part, the condition of the part, its settings and its default size.
+type Volume<'a> = (&'static str, &'static str, Option<BuiltInVolume>, &'static str);
+
+fn built_in_volumes(cluster: &HarborCluster) -> [Volume<'_>; 3] {
+    let spec = &cluster.spec;
+    let cache = spec.cache.as_ref().filter(|cache| cache.kind == CacheKind::BuiltIn);
+    let database = spec.database.as_ref().filter(|database| database.kind == DatabaseKind::BuiltIn);
+    let storage = spec.storage.as_ref().filter(|storage| storage.kind == StorageKind::BuiltIn);
+    let cache = cache.map(|part| part.spec.built_in.clone().unwrap_or_default().volume);
+    let database = database.map(|part| part.spec.built_in.clone().unwrap_or_default().volume);
+    let storage = storage.map(|part| part.spec.built_in.clone().unwrap_or_default().volume);
+    [
+        ("cache", CACHE_READY, cache, BuiltInVolume::OF_CACHE),
+        ("database", DATABASE_READY, database, BuiltInVolume::OF_DATABASE),
+        ("storage", STORAGE_READY, storage, BuiltInVolume::OF_IMAGES),
+    ]
+}
+
+/// Reports changes of built-in volumes that Kubernetes does not allow: a volume cannot shrink, and keeps its
+/// StorageClass.
+fn volumes(old: &HarborCluster, new: &HarborCluster, found: &mut Findings) {
+    const INSTEAD: &str = "create another HarborCluster with the new value and move the data to it (replicate the \
+                           images, restore a backup of the database)";
+    for ((part, condition, was, usual), (_, _, is, _)) in
+        built_in_volumes(old).into_iter().zip(built_in_volumes(new))
+    {
+        let (Some(was), Some(is)) = (was, is) else { continue };
+        let field = |name: &str| format!("spec.{part}.spec.builtIn.{name}");
+        let shown =
+            |class: &Option<String>| class.as_ref().map_or("unset".to_owned(), |class| format!("{class:?}"));
+        if was.storage_class_name != is.storage_class_name && was_ready(old, condition) {
+            let keep = shown(&was.storage_class_name);
+            let remedy =
+                format!("the volume holds data and keeps its StorageClass: leave it {keep}, or {INSTEAD}");
+            found.invalid(field("storageClassName"), is.storage_class_name, remedy);
+        }
+        let (was, is) = (was.storage.as_deref().unwrap_or(usual), is.storage.as_deref().unwrap_or(usual));
+        if let (Ok(before), Ok(after)) = (size(was), size(is))
+            && after < before
+        {
+            let remedy = format!("a volume cannot shrink: write {was} or more, or {INSTEAD}");
+            found.invalid(field("storage"), is, remedy);
         }
     }
 }
@@ -156,12 +261,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_right_is_not_found_fault_with() {
+    fn valid_objects_are_accepted() {
         assert_eq!(judged(None, &cluster(json!({}))), "");
     }
 
     #[test]
-    fn a_kind_needs_what_belongs_to_it_and_the_rest_is_ignored() {
+    fn a_kind_needs_its_own_settings_and_ignores_those_of_others() {
         let kept = json!({"cache": {"kind": "RedisFailover", "spec": {"redisFailover": {}}}});
         assert_eq!(judged(None, &cluster(kept)), "", "the external Redis is still there, and does nothing");
         let minio = |replicas: i32, redirect: Value| {
@@ -177,8 +282,81 @@ mod tests {
         assert!(found.contains("spec.storage.spec.fileSystem"), "{found}");
     }
 
+    /// Returns a HarborCluster with a built-in part that has this volume; `ready` is its condition.
+    fn with_volume(part: &str, volume: &Value, ready: &str) -> HarborCluster {
+        let mut cluster = cluster(json!({part: {"kind": "BuiltIn", "spec": {"builtIn": volume}}}));
+        let condition = match part {
+            "cache" => "CacheReady",
+            "database" => "DatabaseReady",
+            _ => "StorageReady",
+        };
+        let status = json!({"conditions": [{"type": condition, "status": ready}]});
+        cluster.status = serde_json::from_value(status).unwrap();
+        cluster
+    }
+
     #[test]
-    fn a_kind_is_switched_only_by_who_says_that_data_was_moved() {
+    fn users_n6_the_class_of_a_volume_with_data_is_refused_with_what_to_do_instead() {
+        let (unset, fast, slow) =
+            (json!({}), json!({"storageClassName": "fast"}), json!({"storageClassName": "slow"}));
+        for part in ["cache", "database", "storage"] {
+            let judge = |old: &Value, new: &Value, ready: &str| {
+                judged(Some(&with_volume(part, old, ready)), &with_volume(part, new, ready))
+            };
+            for (old, new) in [(&fast, &slow), (&unset, &fast), (&fast, &unset)] {
+                let found = judge(old, new, "True");
+                let field = format!("spec.{part}.spec.builtIn.storageClassName");
+                for expected in [&*field, "keeps its StorageClass", "another HarborCluster"] {
+                    assert!(found.contains(expected), "{expected} in {found}");
+                }
+                assert!(!found.contains("delete"), "no advice to delete data: {found}");
+                assert_eq!(judge(old, new, "Unknown"), "", "there is no data yet");
+            }
+            assert_eq!(judge(&fast, &fast, "True"), "");
+        }
+    }
+
+    #[test]
+    fn users_n13_a_volume_that_shrinks_is_refused_and_one_that_grows_is_not() {
+        for (part, usual, less, more) in [
+            ("cache", "1Gi", "512Mi", "2Gi"),
+            ("database", "10Gi", "9Gi", "11Gi"),
+            ("storage", "50Gi", "50G", "1Ti"),
+        ] {
+            let judge = |old: &Value, new: &Value| {
+                judged(Some(&with_volume(part, old, "Unknown")), &with_volume(part, new, "Unknown"))
+            };
+            let of = |size: &str| json!({"storage": size});
+            let field = format!("spec.{part}.spec.builtIn.storage");
+            for (old, new) in [(json!({}), of(less)), (of(more), json!({})), (of(usual), of(less))] {
+                let found = judge(&old, &new);
+                assert!(found.contains(&field) && found.contains("cannot shrink"), "{old} {new}: {found}");
+            }
+            for (old, new) in [(json!({}), of(more)), (of(less), json!({})), (json!({}), of(usual))] {
+                assert_eq!(judge(&old, &new), "", "{old} {new}");
+            }
+        }
+    }
+
+    #[test]
+    fn users_n13_bad_values_of_the_stored_object_do_not_block_other_changes() {
+        let bad =
+            with_volume("database", &json!({"storage": "ten gigs", "storageClassName": "Fast SSD"}), "True");
+        let found = judged(None, &bad);
+        for part in ["spec.database.spec.builtIn.storage\"", "ten gigs", "10Gi", "Fast SSD"] {
+            assert!(found.contains(part), "{part} in {found}");
+        }
+        let mut edited = bad.clone();
+        edited.spec.common.external_url = "https://other.example.com".into();
+        assert_eq!(judged(Some(&bad), &edited), "");
+        let mut mended = bad.clone();
+        let volume = &mut mended.spec.database.as_mut().unwrap().spec.built_in.as_mut().unwrap().volume;
+        volume.storage = Some("10Gi".into());
+        assert_eq!(judged(Some(&bad), &mended), "", "there was no size to shrink from");
+    }
+
+    #[test]
+    fn a_kind_changes_only_with_the_annotation_that_data_was_moved() {
         let old = cluster(json!({}));
         let mut new = cluster(json!({"database": {"kind": "BuiltIn"}}));
         let found = judged(Some(&old), &new);
@@ -189,5 +367,37 @@ mod tests {
         );
         new.annotations_mut().insert(annotation::DATA_MOVED.into(), "cache, database".into());
         assert_eq!(judged(Some(&old), &new), "");
+    }
+
+    #[test]
+    fn seam_m9_servers_and_volumes_of_a_live_minio_are_refused_with_field_value_and_remedy() {
+        let with = |minio: Value, ready: &str| {
+            let storage = json!({"storage": {"kind": "MinIO", "spec": {"minIO": minio}}});
+            let mut cluster = cluster(storage);
+            let status = json!({"conditions": [{"type": "StorageReady", "status": ready}]});
+            cluster.status = serde_json::from_value(status).unwrap();
+            cluster
+        };
+        let claim = |size: &str| json!({"spec": {"resources": {"requests": {"storage": size}}}});
+        let base = json!({"replicas": 4, "volumesPerServer": 1, "volumeClaimTemplate": claim("10Gi")});
+        for (change, field, value) in [
+            (json!({"replicas": 6}), "spec.storage.spec.minIO.replicas", "Invalid value: 6"),
+            (json!({"volumesPerServer": 2}), "spec.storage.spec.minIO.volumesPerServer", "Invalid value: 2"),
+            (
+                json!({"volumeClaimTemplate": claim("20Gi")}),
+                "spec.storage.spec.minIO.volumeClaimTemplate",
+                "20Gi",
+            ),
+        ] {
+            let new = merged(base.clone(), change);
+            let found = judged(Some(&with(base.clone(), "True")), &with(new.clone(), "True"));
+            for part in [field, value, "another HarborCluster"] {
+                assert!(found.contains(part), "{part} in {found}");
+            }
+            let never_ready = judged(Some(&with(base.clone(), "Unknown")), &with(new, "Unknown"));
+            assert_eq!(never_ready, "", "there is no data yet");
+        }
+        let other = merged(base.clone(), json!({"image": "minio/minio:x"}));
+        assert_eq!(judged(Some(&with(base, "True")), &with(other, "True")), "", "the rest can be edited");
     }
 }

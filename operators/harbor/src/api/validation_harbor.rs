@@ -6,28 +6,37 @@ use super::component::ComponentSpec;
 use super::driver::ImageChartStorage;
 use super::harbor::{Harbor, HarborCommon};
 use super::network::{ExposeComponent, ServiceType};
-use super::validation::{Judged, VersionRules, component, network, trace};
+use super::validation::{Judged, Previous, VersionRules, component, network, trace};
 
 impl Judged for Harbor {
     fn same(&self, old: &Self) -> bool {
         self.spec == old.spec
     }
 
-    fn judge(&self, old: Option<&Self>, versions: &dyn VersionRules, found: &mut Findings) {
+    fn check(&self, versions: &dyn VersionRules, found: &mut Findings) {
         let spec = &self.spec;
-        common(old.map(|old| &old.spec.common), &spec.common, versions, found);
+        common(&spec.common, found);
         if spec.database.is_none() {
-            found.required("spec.database", "say where PostgreSQL is");
+            found.required("spec.database", "set the address of PostgreSQL");
         }
-        if spec.redis.is_none() {
-            found.required("spec.redis", "say where Redis is");
+        match &spec.redis {
+            None => found.required("spec.redis", "set the address of Redis"),
+            Some(redis) => versions.check_redis(&spec.common.version, "spec.redis", redis, found),
         }
         match &spec.image_chart_storage {
-            None => found.required("spec.imageChartStorage", "say where images are stored"),
+            None => found.required("spec.imageChartStorage", "set the storage of images"),
             Some(storage) => stores(storage, found),
         }
         let files = spec.image_chart_storage.as_ref().is_some_and(|storage| storage.filesystem.is_some());
         together(&spec.common, files, found);
+    }
+
+    fn check_change(&self, old: Option<&Self>, versions: &dyn VersionRules, found: &mut Findings) {
+        let old = old.map(|old| {
+            let status = old.status.as_ref().map(|status| (&status.other, &*status.conditions));
+            Previous::of(&old.spec.common, status)
+        });
+        versions.judge(old.as_ref(), &self.spec.common, found);
     }
 }
 
@@ -37,34 +46,26 @@ fn stores(storage: &ImageChartStorage, found: &mut Findings) {
         found.invalid(
             "spec.imageChartStorage",
             names,
-            "give exactly one of s3, swift, azure, gcs, oss, filesystem",
+            "set exactly one of s3, swift, azure, gcs, oss, filesystem",
         );
     }
 }
 
 /// Validates what a Harbor and a HarborCluster have in common.
-pub(super) fn common(
-    old: Option<&HarborCommon>,
-    new: &HarborCommon,
-    versions: &dyn VersionRules,
-    found: &mut Findings,
-) {
-    if old.is_none_or(|old| old.external_url != new.external_url)
-        && let Err(why) = host_of(&new.external_url)
-    {
+pub(super) fn common(new: &HarborCommon, found: &mut Findings) {
+    if let Err(why) = host_of(&new.external_url) {
         found.invalid(
             "spec.externalURL",
             &new.external_url,
             format!("{why}: write it as https://harbor.example.com"),
         );
     }
-    versions.judge(old, new, found);
     network(new.network.as_ref(), found);
     trace(new.trace.as_ref(), found);
     if new.notary.is_some() && new.expose.notary.is_none() {
         found.required(
             "spec.expose.notary",
-            "notary is asked for: say how it is reached, {} if only inside the cluster",
+            "notary is enabled: set how it is exposed; {} exposes it inside the cluster only",
         );
     }
     exposed("spec.expose.core", &new.expose.core, found);
@@ -76,7 +77,7 @@ pub(super) fn common(
 fn exposed(path: &str, door: &ExposeComponent, found: &mut Findings) {
     let Some(service) = &door.service else { return };
     if door.ingress.is_some() {
-        found.forbidden(format!("{path}.service"), "there is an ingress too: give one of them");
+        found.forbidden(format!("{path}.service"), "an ingress is set too: keep one of them");
     }
     for (field, port) in
         [("httpNodePort", service.http_node_port), ("httpsNodePort", service.https_node_port)]
@@ -134,10 +135,10 @@ pub(super) fn together(spec: &HarborCommon, files: bool, found: &mut Findings) {
 /// Returns the host of an http or https URL, or the error in it.
 fn host_of(url: &str) -> Result<&str, &'static str> {
     if url.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return Err("it has a space in it");
+        return Err("it contains a space");
     }
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-    let rest = rest.ok_or("it is no URL of http or https")?;
+    let rest = rest.ok_or("it is not an http or https URL")?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
     // An IPv6 address contains colons itself, inside brackets.
@@ -146,7 +147,7 @@ fn host_of(url: &str) -> Result<&str, &'static str> {
         _ => (place, None),
     };
     if port.is_some_and(|port| !port.is_empty() && port.parse::<u16>().is_err()) {
-        return Err("its port is no number up to 65535");
+        return Err("its port is not a number up to 65535");
     }
     if host.is_empty() { Err("it has no host") } else { Ok(host) }
 }
@@ -160,7 +161,7 @@ pub(super) mod tests {
     struct AnyVersion;
 
     impl VersionRules for AnyVersion {
-        fn judge(&self, _: Option<&HarborCommon>, new: &HarborCommon, found: &mut Findings) {
+        fn judge(&self, _: Option<&Previous<'_>>, new: &HarborCommon, found: &mut Findings) {
             if new.version == "9.9.9" {
                 found.invalid("spec.version", &new.version, "choose another");
             }
@@ -216,18 +217,18 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_right_is_not_found_fault_with() {
+    fn valid_objects_are_accepted() {
         assert_eq!(judged(None, &harbor(json!({}))), "");
     }
 
     #[test]
-    fn what_is_wrong_with_a_harbor_names_the_field_and_the_remedy() {
+    fn refusals_of_a_harbor_name_the_field_and_the_remedy() {
         let two = json!({"s3": {"region": "r", "bucket": "b"}});
         let cases = [
-            (json!({"database": null}), "spec.database", "say where PostgreSQL is"),
-            (json!({"redis": null}), "spec.redis", "say where Redis is"),
-            (json!({"imageChartStorage": null}), "spec.imageChartStorage", "say where images are stored"),
-            (json!({"imageChartStorage": two}), "spec.imageChartStorage", "give exactly one of"),
+            (json!({"database": null}), "spec.database", "set the address of PostgreSQL"),
+            (json!({"redis": null}), "spec.redis", "set the address of Redis"),
+            (json!({"imageChartStorage": null}), "spec.imageChartStorage", "set the storage of images"),
+            (json!({"imageChartStorage": two}), "spec.imageChartStorage", "set exactly one of"),
             (json!({"externalURL": "https://"}), "spec.externalURL", "it has no host"),
             (json!({"externalURL": "https://a b"}), "spec.externalURL", "space"),
             (json!({"externalURL": "https://a:x"}), "spec.externalURL", "port"),
@@ -237,8 +238,8 @@ pub(super) mod tests {
                 "spec.network.ipFamilies[0]",
                 "write IPv4 or IPv6",
             ),
-            (json!({"notary": {}}), "spec.expose.notary", "say how it is reached"),
-            (json!({"expose": {"core": {"service": {}}}}), "spec.expose.core.service", "give one of them"),
+            (json!({"notary": {}}), "spec.expose.notary", "set how it is exposed"),
+            (json!({"expose": {"core": {"service": {}}}}), "spec.expose.core.service", "keep one of them"),
             (
                 json!({"registryctl": {"nodeSelector": {"a": "b"}}}),
                 "spec.registryctl.nodeSelector",
@@ -258,7 +259,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn urls_that_work_are_taken() {
+    fn valid_external_urls_are_accepted() {
         for url in [
             "http://h",
             "https://a.b:8443/path?x#y",
@@ -272,10 +273,48 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_stands_is_not_judged_for_its_url() {
+    fn errors_of_the_stored_object_are_warnings_at_an_update_of_something_else() {
         let bad = harbor(json!({"externalURL": "https://"}));
         let changed = harbor(json!({"externalURL": "https://", "portal": {}}));
-        assert_eq!(judged(Some(&bad), &changed), "");
+        let mut found = Findings::default();
+        changed.judge(Some(&bad), &AnyVersion, &mut found);
+        assert!(
+            found.is_fine() && format!("{found:?}").contains("spec.externalURL: Invalid value"),
+            "{found:?}"
+        );
+        let worse = harbor(json!({"externalURL": "http://"}));
+        assert!(judged(Some(&bad), &worse).contains("spec.externalURL"), "another bad value");
+    }
+
+    #[test]
+    fn users_n17_a_misspelt_field_is_refused_on_change_and_a_warning_where_it_was_before() {
+        let typo = || json!({"core": {"affinity": {"nodeAfinity": {"a": 1}}}});
+        let found = judged(None, &harbor(typo()));
+        assert!(
+            found.contains("\"spec.core.affinity.nodeAfinity\"") && found.contains("spelling"),
+            "{found}"
+        );
+        let mut found = Findings::default();
+        let edited = harbor(merged(typo(), json!({"portal": {}})));
+        edited.judge(Some(&harbor(typo())), &AnyVersion, &mut found);
+        assert!(found.is_fine() && format!("{found:?}").contains("nodeAfinity"), "{found:?}");
+        let more = harbor(
+            json!({"core": {"affinity": {"nodeAfinity": {"a": 1}}, "extraEnv": [{"name": "A", "vale": "b"}]}}),
+        );
+        let found = judged(Some(&harbor(typo())), &more);
+        assert!(found.contains("spec.core.extraEnv[0].vale"), "{found}");
+    }
+
+    #[test]
+    fn users_n13_a_child_of_a_harbor_is_not_refused_for_what_the_user_wrote_there() {
+        let with = |owner: Value| -> crate::api::Portal {
+            let metadata = json!({"name": "x", "ownerReferences": [owner]});
+            let spec = json!({"resources": {"limits": {"memory": "lots"}}});
+            serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
+        };
+        let owner = |version: &str| json!({"apiVersion": version, "kind": "Harbor", "name": "h", "uid": "1", "controller": true});
+        assert_eq!(judged(None, &with(owner("goharbor.io/v1beta1"))), "");
+        assert!(judged(None, &with(owner("apps/v1"))).contains("spec.resources.limits.memory"));
     }
 
     #[test]
@@ -290,6 +329,6 @@ pub(super) mod tests {
         let registry =
             json!({"storage": {"driver": {"inmemory": {}, "filesystem": {"volumeSource": {"emptyDir": 3}}}}});
         let found = judged(None, &object::<Registry>(registry));
-        assert!(found.contains("give exactly one") && found.contains("filesystem.volumeSource"), "{found}");
+        assert!(found.contains("set exactly one") && found.contains("filesystem.volumeSource"), "{found}");
     }
 }

@@ -1,6 +1,7 @@
-//! Which versions may be created, and which may follow which.
+//! Rules for `spec.version`: the versions that may be created, and the upgrades that are allowed.
 //!
-//! These are rules for a moment: creation, and a change of `spec.version`. A Harbor that stands is not judged.
+//! The rules apply at creation and when `spec.version` changes. A Harbor whose version does not change is not
+//! checked.
 
 use std::fmt;
 
@@ -8,29 +9,30 @@ use super::release::{Release, known_lines, lines, newest_of};
 use super::releases::{FORMER, MAINTAINED, MAJOR};
 use super::version::Version;
 
-/// How many minors one upgrade may climb: core's migrations are tested for this much.
+/// Largest number of minor versions that one upgrade may span: Harbor tests the migrations of Core for this
+/// range.
 const LONGEST_STEP: u32 = 2;
 
-/// The field that every rule here is about.
+/// The field that all rules of this module check.
 const FIELD: &str = "spec.version";
 
-/// Why something that a user wrote is not accepted, for the user to read.
+/// An admission refusal: the value of one field is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {value:?} is refused: {reason}; {remedy}")]
-pub struct Refusal {
-    /// The field, as a path from the object's root.
+pub(crate) struct Refusal {
+    /// Path of the field from the root of the object.
     pub field: String,
-    /// What was written there.
+    /// The value that was refused.
     pub value: String,
-    /// What is wrong with it.
+    /// The reason for the refusal.
     pub reason: String,
-    /// What to write instead.
+    /// The remedy: what the user can write instead.
     pub remedy: String,
 }
 
 impl Refusal {
-    /// A refusal of what a field holds.
-    pub fn new(
+    /// Returns a refusal of the value of a field.
+    pub(crate) fn new(
         field: impl Into<String>,
         value: impl ToString,
         reason: impl Into<String>,
@@ -40,13 +42,13 @@ impl Refusal {
     }
 }
 
-/// Something accepted that the user should know more about.
+/// An admission warning: the value is accepted, and the user is told about a consequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Warning(String);
+pub(crate) struct Warning(String);
 
 impl Warning {
-    /// The text, as an admission response carries it.
-    pub fn as_str(&self) -> &str {
+    /// Returns the text for the `warnings` of an admission response.
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
@@ -57,24 +59,28 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Whether a Harbor of this version may be created.
-pub fn admit_creation(version: &Version) -> Result<Vec<Warning>, Refusal> {
+/// Checks that a Harbor of this version may be created.
+pub(crate) fn admit_creation(version: &Version) -> Result<Vec<Warning>, Refusal> {
     let release = known(version)?;
     if release.is_former() {
         return Err(Refusal::new(
             FIELD,
             version,
-            format!("Harbor {} runs where it is installed, but is not installed any more", version.line()),
+            format!(
+                "Harbor {} still runs where it is installed, but can no longer be created",
+                version.line()
+            ),
             format!("choose one of {}", known_lines()),
         ));
     }
     Ok(warnings_of(&release))
 }
 
-/// Whether a Harbor may go from one version to another. The same version is always accepted.
+/// Checks that a Harbor may change from one version to another. An unchanged version is always accepted.
 ///
-/// The former lines are accepted as steps: from 2.2 the way to 2.6 leads over 2.4.
-pub fn admit_change(from: &Version, to: &Version) -> Result<Vec<Warning>, Refusal> {
+/// The former lines 2.2 to 2.4 are accepted as intermediate steps: the upgrade from 2.2 to 2.6 goes through
+/// 2.4.
+pub(crate) fn admit_change(from: &Version, to: &Version) -> Result<Vec<Warning>, Refusal> {
     if from == to {
         return Ok(Vec::new());
     }
@@ -83,7 +89,7 @@ pub fn admit_change(from: &Version, to: &Version) -> Result<Vec<Warning>, Refusa
         return Err(Refusal::new(
             FIELD,
             to,
-            format!("this Harbor is at {from}, and its database cannot go back"),
+            format!("this Harbor is at {from}, and its database cannot be downgraded"),
             format!(
                 "keep {from}, or restore a backup of the database made before the upgrade into a new Harbor"
             ),
@@ -94,17 +100,12 @@ pub fn admit_change(from: &Version, to: &Version) -> Result<Vec<Warning>, Refusa
             FIELD,
             to,
             format!(
-                "this Harbor is at {from}, and an upgrade climbs at most {LONGEST_STEP} minor versions at a time"
+                "this Harbor is at {from}, and an upgrade spans at most {LONGEST_STEP} minor versions at a time"
             ),
             remedy_of_a_long_step(from),
         ));
     }
     Ok(warnings_of(&release))
-}
-
-/// What to know about a version that stands: end of life, unknown patch. Nothing for a version that is not known at all.
-pub fn warnings(version: &Version) -> Vec<Warning> {
-    Release::of(version).map(|release| warnings_of(&release)).unwrap_or_default()
 }
 
 fn known(version: &Version) -> Result<Release, Refusal> {
@@ -118,13 +119,13 @@ fn known(version: &Version) -> Result<Release, Refusal> {
     })
 }
 
-/// The farthest step that is allowed, by name.
+/// Returns a remedy that names the farthest version that one upgrade can reach.
 fn remedy_of_a_long_step(from: &Version) -> String {
     let farthest = from.minor().saturating_add(LONGEST_STEP);
     match newest_of(farthest) {
-        Some(next) if from.major() == MAJOR => format!("go to {next} first"),
+        Some(next) if from.major() == MAJOR => format!("upgrade to {next} first"),
         _ if FORMER.contains(&farthest) => {
-            format!("go to the newest patch of {MAJOR}.{farthest} first")
+            format!("upgrade to the newest patch of {MAJOR}.{farthest} first")
         }
         _ => format!("choose one of {}", known_lines()),
     }
@@ -138,7 +139,7 @@ fn warnings_of(release: &Release) -> Vec<Warning> {
     if !maintained.contains(&version.minor()) {
         let names: Vec<String> = maintained.iter().map(|minor| format!("{MAJOR}.{minor}")).collect();
         warnings.push(Warning(format!(
-            "{FIELD}: Harbor {} is at its end of life and gets no security fixes; maintained are {}; an upgrade climbs at most \
+            "{FIELD}: Harbor {} is at its end of life and gets no security fixes; maintained versions: {}; an upgrade spans at most \
              {LONGEST_STEP} minor versions at a time",
             version.line(),
             names.join(", "),
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn maintained_versions_are_created_without_a_word() {
+    fn maintained_versions_are_created_without_warnings() {
         for text in ["2.13.0", "2.14.4", "2.15.2"] {
             assert_eq!(admit_creation(&version(text)).unwrap(), []);
         }
@@ -230,12 +231,12 @@ mod tests {
     }
 
     #[test]
-    fn an_upgrade_climbs_at_most_two_minors_and_the_remedy_names_the_next_stop() {
+    fn an_upgrade_spans_at_most_two_minors_and_the_remedy_names_the_next_one() {
         for (from, to) in [("2.6.2", "2.6.4"), ("2.6.2", "2.7.0"), ("2.6.2", "2.8.6"), ("2.13.0", "2.15.2")] {
             assert!(change(from, to).is_ok(), "{from} {to}");
         }
         let refusal = change("2.6.2", "2.9.5").unwrap_err();
-        assert_eq!(refusal.remedy, "go to 2.8.6 first");
+        assert_eq!(refusal.remedy, "upgrade to 2.8.6 first");
         assert!(
             refusal.to_string().starts_with("spec.version: \"2.9.5\" is refused: this Harbor is at 2.6.2"),
             "{refusal}"
@@ -243,27 +244,50 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_way_back_not_even_to_a_patch_or_a_candidate() {
+    fn no_allowed_upgrade_skips_a_migration_of_the_built_in_database() {
+        let releases: Vec<Release> = lines()
+            .into_iter()
+            .flat_map(|minor| {
+                let newest = newest_of(minor).unwrap();
+                (0..=newest.patch()).map(move |patch| version(&format!("{MAJOR}.{minor}.{patch}")))
+            })
+            .map(|version| Release::of(&version).unwrap())
+            .collect();
+        for (from, to) in releases.iter().flat_map(|from| releases.iter().map(move |to| (from, to))) {
+            if admit_change(from.version(), to.version()).is_err() {
+                continue;
+            }
+            let (data, image) = (from.database_image().to, to.database_image());
+            assert!(
+                image.to == data || image.from == Some(data),
+                "{} {} {image:?}",
+                from.version(),
+                to.version()
+            );
+        }
+    }
+
+    #[test]
+    fn downgrades_are_refused_even_to_a_patch_or_a_candidate() {
         for (from, to) in [("2.9.5", "2.9.4"), ("2.9.0", "2.8.6"), ("2.9.0", "2.9.0-rc1")] {
             let refusal = change(from, to).unwrap_err();
             assert!(
-                refusal.reason.contains("cannot go back") && refusal.remedy.contains("backup"),
+                refusal.reason.contains("cannot be downgraded") && refusal.remedy.contains("backup"),
                 "{refusal}"
             );
         }
     }
 
     #[test]
-    fn an_unknown_version_that_stands_may_stay_and_may_be_left_upwards() {
+    fn an_unknown_version_may_stay_and_be_upgraded() {
         assert_eq!(change("2.99.0", "2.99.0"), Ok(Vec::new()));
-        assert_eq!(warnings(&version("2.99.0")), []);
         let refusal = change("1.10.0", "2.5.0").unwrap_err();
         assert!(refusal.remedy.contains("2.5"), "{refusal}");
     }
 
     proptest! {
         #[test]
-        fn whatever_is_admitted_is_a_known_way_up(
+        fn every_admitted_change_is_an_upgrade_to_a_known_version(
             from in "[0-9]{1,2}\\.[0-9]{1,2}\\.[0-9](-rc[0-9])?",
             to in "[0-9]{1,2}\\.[0-9]{1,2}\\.[0-9](-rc[0-9])?",
         ) {

@@ -1,38 +1,38 @@
 //! The components of Harbor.
 
-/// A part of Harbor with an image of its own.
+/// A component of Harbor that has its own image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Component {
-    /// The API, and the proxy before the registry.
+    /// Core: the API server and the proxy in front of the registry.
     Core,
-    /// Runs replication, scans and garbage collection.
+    /// JobService: runs replication, scans and garbage collection.
     JobService,
-    /// The web interface.
+    /// Portal: the web interface.
     Portal,
-    /// Distribution, which stores the images.
+    /// Registry: Distribution, which stores images.
     Registry,
-    /// Deletes from the registry's storage, beside it.
+    /// RegistryController: deletes blobs from the registry's storage; runs beside the registry.
     RegistryController,
-    /// The repository of Helm charts; to 2.7.
+    /// ChartMuseum: the Helm chart repository, up to Harbor 2.7.
     ChartMuseum,
-    /// Metrics of the whole.
+    /// Exporter: exports metrics about the whole Harbor.
     Exporter,
-    /// The server of signatures; to 2.8.
+    /// NotaryServer: stores signatures, up to Harbor 2.8.
     NotaryServer,
-    /// Holds the keys of the signatures; to 2.8.
+    /// NotarySigner: stores the signing keys, up to Harbor 2.8.
     NotarySigner,
-    /// The adapter to the scanner.
+    /// Trivy: the adapter to the vulnerability scanner.
     Trivy,
-    /// The proxy before core and portal, where Harbor is exposed by a Service.
+    /// Proxy: nginx in front of Core and Portal, used when Harbor is exposed by a Service.
     Proxy,
-    /// PostgreSQL as Harbor ships it.
+    /// Database: the PostgreSQL that Harbor ships.
     Database,
-    /// Redis or Valkey as Harbor ships it.
+    /// Cache: the Redis or Valkey that Harbor ships.
     Cache,
 }
 
 impl Component {
-    /// Every component.
+    /// All components.
     pub const ALL: [Self; 13] = [
         Self::Core,
         Self::JobService,
@@ -49,7 +49,7 @@ impl Component {
         Self::Cache,
     ];
 
-    /// The word for the component in the names and labels of objects. Persisted: none of them may change.
+    /// Returns the component's word in names and labels of objects. The words are persisted and never change.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Core => "core",

@@ -1,23 +1,24 @@
-//! The images of what other operators run for a HarborCluster.
+//! Images of the software that other operators run for a HarborCluster.
 //!
-//! These have no version of Harbor in them, and change only with a decision: another image means that somebody's database restarts.
+//! These images are independent of the version of Harbor. Changing one restarts the databases of users, so it
+//! needs a decision of its own.
 
-/// Something that another operator runs.
+/// Software that another operator runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Delegated {
-    /// Redis, run by the operator of RedisFailovers.
+pub(crate) enum Delegated {
+    /// Redis, run by the Redis operator of Spotahome (RedisFailover).
     Redis,
     /// PostgreSQL, run by Zalando's operator.
     Postgres,
-    /// MinIO, run by its own operator.
+    /// MinIO, run by the MinIO operator.
     MinIo,
-    /// MinIO's client, which makes the bucket.
+    /// The MinIO client, which creates the bucket.
     MinIoClient,
 }
 
 impl Delegated {
-    /// The image as its maker publishes it.
-    pub const fn image(self) -> &'static str {
+    /// Returns the image as its maker publishes it.
+    pub(crate) const fn image(self) -> &'static str {
         match self {
             Self::Redis => "redis:5.0-alpine",
             Self::Postgres => "registry.opensource.zalan.do/acid/spilo-13:2.1-p1",
@@ -26,11 +27,13 @@ impl Delegated {
         }
     }
 
-    /// The whole reference. A `repository` stands in the place of the maker's, a `suffix` after the tag.
-    pub fn image_reference(self, repository: Option<&str>, suffix: Option<&str>) -> String {
+    /// Returns the full image reference. `repository` replaces the maker's repository, `suffix` is appended
+    /// to the tag.
+    pub(crate) fn image_reference(self, repository: Option<&str>, suffix: Option<&str>) -> String {
         let image = self.image();
-        let repository =
-            repository.map(|repository| repository.trim_end_matches('/')).filter(|given| !given.is_empty());
+        let repository = repository
+            .map(|repository| repository.trim_end_matches('/'))
+            .filter(|repository| !repository.is_empty());
         let name = image.rsplit('/').next().unwrap_or(image);
         let image = repository.map_or_else(|| image.to_owned(), |repository| format!("{repository}/{name}"));
         format!("{image}{}", suffix.unwrap_or_default())
@@ -42,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_repository_stands_in_the_place_of_the_makers() {
+    fn a_repository_replaces_the_makers_repository() {
         let image = |which: Delegated, repository| which.image_reference(repository, None);
         assert_eq!(image(Delegated::Redis, None), "redis:5.0-alpine");
         assert_eq!(image(Delegated::Redis, Some("mirror.example/x/")), "mirror.example/x/redis:5.0-alpine");

@@ -1,14 +1,15 @@
-//! What each release of Harbor is made of.
+//! The catalogue of Harbor releases: the images, features and schema number of each version.
 //!
-//! Three questions are answered here, all of them without any I/O:
-//! - what does a version consist of: [`Release`] (images, features, schema number);
-//! - may this version be installed, and may that one follow it: [`admit_creation`] and [`admit_change`];
-//! - which of the components asked for no longer exist: [`refuse_removed`].
+//! It answers three questions, without I/O:
+//! - What does a version consist of? [`Release`] has its images, features and schema number.
+//! - May a version be installed, and which upgrades are allowed? [`admit_creation`] and [`admit_change`].
+//! - Which of the requested components does a version no longer have? [`refuse_removed`].
 //!
-//! A new release of Harbor is one row in `releases.rs`; nothing else knows version numbers.
+//! A new release of Harbor is one row in `releases.rs`; no other file contains version numbers.
 //!
-//! An existing Harbor is never judged by this module: versions 2.2 to 2.4 run in clusters, have a [`Release`] and can be upgraded, but not
-//! created. The functions that refuse are for creation and for a change of `spec.version`.
+//! Existing Harbors are not checked: versions 2.2 to 2.4 run in clusters, have a [`Release`] and can be
+//! upgraded, but cannot be created. The functions that refuse apply to creation and to a change of
+//! `spec.version`.
 
 mod admission;
 mod component;
@@ -19,11 +20,10 @@ mod releases;
 mod removed;
 mod version;
 
-pub use admission::{Refusal, Warning, admit_change, admit_creation, warnings};
+pub(crate) use admission::{Refusal, admit_change, admit_creation};
 pub use component::Component;
-pub use delegated::Delegated;
+pub(crate) use delegated::Delegated;
 pub use feature::Feature;
 pub use release::{Release, UnknownRelease};
-pub use releases::DatabaseImage;
-pub use removed::{NotaryData, Wanted, refuse_removed};
+pub(crate) use removed::{NotaryData, Wanted, refuse_removed};
 pub use version::{InvalidVersion, Version};

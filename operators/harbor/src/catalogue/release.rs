@@ -1,23 +1,23 @@
-//! One release of Harbor, seen from the components that run it.
+//! One release of Harbor: its images, features and schema number.
 
 use super::component::Component;
 use super::feature::Feature;
-use super::releases::{self, DatabaseImage, FORMER, Gate, MAJOR, REPLICATION_ADAPTERS, ROWS, Row};
+use super::releases::{self, FORMER, Gate, MAJOR, REPLICATION_ADAPTERS, ROWS, Row};
 use super::version::Version;
 
-/// A version of which nothing is known.
+/// Error: the catalogue does not know the version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "Harbor {version} is unknown to this operator, which knows {known}; choose one of these, or a newer operator"
 )]
 pub struct UnknownRelease {
-    /// The version asked for.
+    /// The requested version.
     pub version: Version,
-    /// The lines there are.
+    /// The lines that the catalogue knows, as text.
     pub known: String,
 }
 
-/// What one version of Harbor is made of.
+/// One version of Harbor with its images, features and schema number.
 ///
 /// ```
 /// use harbor_operator::catalogue::{Component, Feature, Release, Version};
@@ -31,13 +31,14 @@ pub struct UnknownRelease {
 #[derive(Debug, Clone)]
 pub struct Release {
     version: Version,
-    /// The row of this version, or the nearest of its line; for the former lines, the oldest that we know.
+    /// The row of this version or of the nearest version of its line; for the former lines, the oldest row.
     nearest: &'static Row,
     exact: bool,
 }
 
 impl Release {
-    /// The release of a version. Newer patches of a known line, candidates, and the former lines 2.2 to 2.4 have one also: they run somewhere.
+    /// Returns the release of a version. Newer patches of a known line, release candidates and the former
+    /// lines 2.2 to 2.4 have a release too, because they run in existing clusters.
     pub fn of(version: &Version) -> Result<Self, UnknownRelease> {
         let unknown = || UnknownRelease { version: version.clone(), known: known_lines() };
         if version.major() != MAJOR {
@@ -53,29 +54,30 @@ impl Release {
         Ok(Self { version: version.clone(), nearest, exact: found.is_some() })
     }
 
-    /// The newest release in the catalogue.
+    /// Returns the newest release in the catalogue.
     pub fn newest() -> Option<Self> {
         let nearest = ROWS.last()?;
         let version = Version::new(MAJOR, nearest.minor, nearest.patch);
         Some(Self { version, nearest, exact: true })
     }
 
-    /// The version.
-    pub fn version(&self) -> &Version {
+    /// Returns the version of the release.
+    pub(crate) fn version(&self) -> &Version {
         &self.version
     }
 
-    /// Whether the catalogue has this very patch, not only its line.
-    pub fn is_exact(&self) -> bool {
+    /// Returns true if the catalogue has this patch, not only its line.
+    pub(crate) fn is_exact(&self) -> bool {
         self.exact
     }
 
-    /// Whether the version is of a line that runs, but is not created any more: 2.2 to 2.4.
-    pub fn is_former(&self) -> bool {
+    /// Returns true if the version belongs to the former lines 2.2 to 2.4, which run but can no longer be
+    /// created.
+    pub(crate) fn is_former(&self) -> bool {
         FORMER.contains(&self.version.minor())
     }
 
-    /// Whether this release can do something.
+    /// Returns true if the release has the feature.
     pub fn has(&self, feature: Feature) -> bool {
         self.passes(&releases::gate(feature))
     }
@@ -84,7 +86,8 @@ impl Release {
         gate.is_open(self.version.minor(), self.version.patch())
     }
 
-    /// The name of a component's image, without repository and tag; none if the release has no such component.
+    /// Returns the image name of a component, without repository and tag; `None` if the release has no such
+    /// component.
     pub fn image(&self, component: Component) -> Option<&'static str> {
         match component {
             Component::Core => Some("harbor-core"),
@@ -103,34 +106,38 @@ impl Release {
         }
     }
 
-    /// The whole reference of a component's image. `repository` stands before the name (`goharbor` if not given), `suffix` after the tag.
-    pub fn image_reference(
+    /// Returns the full image reference of a component. `repository` is the prefix of the name (default
+    /// `goharbor`), `suffix` is appended to the tag.
+    pub(crate) fn image_reference(
         &self,
         component: Component,
         repository: Option<&str>,
         suffix: Option<&str>,
     ) -> Option<String> {
-        let repository =
-            repository.map(|repository| repository.trim_end_matches('/')).filter(|given| !given.is_empty());
+        let repository = repository
+            .map(|repository| repository.trim_end_matches('/'))
+            .filter(|repository| !repository.is_empty());
         self.image(component).map(|name| {
             let (repository, suffix) = (repository.unwrap_or("goharbor"), suffix.unwrap_or(""));
             format!("{repository}/{name}:{}{suffix}", self.version.tag())
         })
     }
 
-    /// The number that `schema_migrations` holds when this version's core has migrated the database. None where it is not known: for former
-    /// lines, and for patches newer than the catalogue, which may have brought another.
+    /// Returns the number in the table `schema_migrations` after Core of this version has migrated the
+    /// database. `None` if it is unknown: for the former lines, and for patches newer than the catalogue,
+    /// which may add migrations.
     pub fn schema(&self) -> Option<u32> {
         (self.exact && !self.is_former()).then_some(self.nearest.schema)
     }
 
-    /// The PostgreSQL of the image `harbor-db`.
-    pub fn database_image(&self) -> DatabaseImage {
+    /// Returns the majors of PostgreSQL in the image `harbor-db`.
+    pub(crate) fn database_image(&self) -> releases::DatabaseImage {
         self.nearest.database
     }
 
-    /// The registries that a proxy-cache project may stand for, as `PERMITTED_REGISTRY_TYPES_FOR_PROXY_CACHE` has them.
-    pub fn proxy_cache_types(&self) -> String {
+    /// Returns the registry types that a proxy-cache project may use, for
+    /// `PERMITTED_REGISTRY_TYPES_FOR_PROXY_CACHE`.
+    pub(crate) fn proxy_cache_types(&self) -> String {
         let open: Vec<&str> = releases::PROXY_CACHE_TYPES
             .iter()
             .filter(|(_, gate)| self.passes(gate))
@@ -139,25 +146,25 @@ impl Release {
         open.join(",")
     }
 
-    /// What `REPLICATION_ADAPTER_WHITELIST` is to hold, where there is such a list.
-    pub fn replication_adapters(&self) -> Option<&'static str> {
+    /// Returns the value of `REPLICATION_ADAPTER_WHITELIST`; `None` if the release does not read it.
+    pub(crate) fn replication_adapters(&self) -> Option<&'static str> {
         self.has(Feature::ReplicationAdapters).then_some(REPLICATION_ADAPTERS)
     }
 }
 
-/// The lines that can be created, as a reader wants them: `2.5, 2.6, …`.
+/// Returns the lines that can be created as text: `2.5, 2.6, …`.
 pub(super) fn known_lines() -> String {
     lines().iter().map(|minor| format!("{MAJOR}.{minor}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The minors that can be created, oldest first.
+/// Returns the minor versions that can be created, oldest first.
 pub(super) fn lines() -> Vec<u32> {
     let mut minors: Vec<u32> = ROWS.iter().map(|row| row.minor).collect();
     minors.dedup();
     minors
 }
 
-/// The newest patch of a line.
+/// Returns the newest patch of a line.
 pub(super) fn newest_of(minor: u32) -> Option<Version> {
     let newest = ROWS.iter().rev().find(|row| row.minor == minor)?;
     Some(Version::new(MAJOR, newest.minor, newest.patch))
@@ -198,7 +205,10 @@ mod tests {
         assert_eq!(release("2.15.1").image(Component::Cache), Some("redis-photon"));
         assert_eq!(release("2.15.2").image(Component::Cache), Some("valkey-photon"));
         assert_eq!(release("2.15.1").database_image().to, "15");
-        assert_eq!(release("2.15.2").database_image(), DatabaseImage { from: Some("15"), to: "18" });
+        assert_eq!(
+            release("2.15.2").database_image(),
+            releases::DatabaseImage { from: Some("15"), to: "18" }
+        );
     }
 
     #[test]
@@ -270,7 +280,6 @@ mod tests {
     #[test]
     fn gates_are_where_harbor_has_them() {
         for (feature, without, with) in [
-            (Feature::CacheLayer, "2.5.6", "2.6.0"),
             (Feature::TrivySecurityChecks, "2.6.1", "2.6.2"),
             (Feature::ConnectionLifetime, "2.6.4", "2.7.0"),
             (Feature::JobReaper, "2.7.4", "2.8.0"),
@@ -278,7 +287,7 @@ mod tests {
             (Feature::TrivySkipJavaUpdate, "2.10.0", "2.9.3"),
             (Feature::PlainProxyLongTransfers, "2.11.2", "2.12.0"),
             (Feature::JobServiceLogLevel, "2.13.0", "2.13.1"),
-            (Feature::JobDurationLimit, "2.13.5", "2.14.0"),
+            (Feature::ReplicationAdapters, "2.13.5", "2.14.0"),
             (Feature::RegistryRedisUsername, "2.14.4", "2.15.0"),
             (Feature::ChartMuseum, "2.8.0-rc1", "2.7.4"),
             (Feature::SyncQuota, "2.15.0", "2.14.4"),

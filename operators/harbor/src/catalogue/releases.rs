@@ -1,40 +1,41 @@
-//! The one file to edit when Harbor has a new release.
+//! The table of Harbor releases: the one file to edit for a new release.
 //!
-//! A patch release is one [`Row`]. A new minor is one [`Row`] too, and where it can do something new, one more word in [`gate`]. What a
-//! newer patch of a known minor is made of is taken from the newest row of that minor.
+//! A patch release is one [`Row`]. A new minor version is one [`Row`] too, and one entry in [`gate`] for each
+//! new feature. A newer patch of a known minor version uses the newest row of that minor version.
 
 use super::feature::Feature;
 
-/// The only major version there is.
+/// The only supported major version.
 pub(super) const MAJOR: u32 = 2;
 
-/// How many minors upstream mends at a time; the older ones are at their end of life.
+/// Number of minor versions that upstream maintains; older ones are at their end of life.
 pub(super) const MAINTAINED: usize = 3;
 
-/// The minors that run in clusters, installed by the operator we succeed, but are too old to be created anew.
+/// Minor versions that the upstream operator installed and that still run, but are too old to be created.
 pub(super) const FORMER: std::ops::RangeInclusive<u32> = 2..=4;
 
-/// The majors of PostgreSQL that an image `harbor-db` holds: it upgrades data of the one to the other when it starts.
+/// The majors of PostgreSQL in an image `harbor-db`. The image upgrades data of `from` to `to` when it
+/// starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DatabaseImage {
-    /// The major that data may have; none if the image cannot upgrade.
+pub(crate) struct DatabaseImage {
+    /// The major whose data the image can upgrade; `None` if the image cannot upgrade.
     pub from: Option<&'static str>,
-    /// The major that runs.
+    /// The major that the image runs.
     pub to: &'static str,
 }
 
-/// What is special about one patch release.
+/// One patch release.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// The second number of the version.
+    /// Minor version: the second number of the version.
     pub(super) minor: u32,
-    /// The third.
+    /// Patch version: the third number of the version.
     pub(super) patch: u32,
-    /// The number in `schema_migrations` once core has migrated.
+    /// The number in the table `schema_migrations` after Core has migrated the database.
     pub(super) schema: u32,
-    /// The PostgreSQL of the image `harbor-db`.
+    /// The majors of PostgreSQL in the image `harbor-db`.
     pub(super) database: DatabaseImage,
-    /// The image of the cache that comes with Harbor.
+    /// The image of the cache that Harbor ships.
     pub(super) cache: &'static str,
 }
 
@@ -51,7 +52,7 @@ const fn row(minor: u32, patch: u32, schema: u32, database: DatabaseImage, cache
     Row { minor, patch, schema, database, cache }
 }
 
-/// Every release, oldest first.
+/// All releases, oldest first.
 pub(super) const ROWS: &[Row] = &[
     row(5, 0, 80, PG_96_TO_13, REDIS),
     row(5, 1, 80, PG_96_TO_13, REDIS),
@@ -111,10 +112,10 @@ pub(super) const ROWS: &[Row] = &[
     row(15, 2, 180, PG_15_TO_18, VALKEY),
 ];
 
-/// Since and until when a release can do something, as (minor, patch).
+/// The releases that have a feature, as (minor, patch).
 ///
-/// What was brought to older lines by a patch has a point for each line: with `(7, 3), (8, 4), (9, 0)`, 2.8.3 cannot, 2.7.3 can, and so can
-/// everything from 2.9 on. `until` is the first that no longer can.
+/// A feature that was backported has one entry for each line: with `(9, 3), (10, 1), (11, 0)`, 2.9.3 has the
+/// feature, 2.10.0 does not, and 2.11 and everything later do. `until` is the first release without it.
 #[derive(Debug)]
 pub(super) struct Gate {
     pub(super) since: &'static [(u32, u32)],
@@ -139,28 +140,26 @@ const fn until(minor: u32, patch: u32) -> Gate {
     Gate { since: &[], until: Some((minor, patch)) }
 }
 
-/// When each feature is there.
+/// Returns the releases that have a feature.
 pub(super) const fn gate(feature: Feature) -> Gate {
     match feature {
         Feature::ChartMuseum => until(8, 0),
         Feature::Notary | Feature::FormerCoreEnv => until(9, 0),
         Feature::SyncQuota => until(15, 0),
-        Feature::CacheLayer => since(&[(6, 0)]),
         Feature::TrivySecurityChecks => since(&[(6, 2)]),
         Feature::ConnectionLifetime | Feature::PortalDeveloperCentre => since(&[(7, 0)]),
-        Feature::CacheLayerRedisUrls => since(&[(7, 3), (8, 4), (9, 0)]),
-        Feature::JobReaper | Feature::WebhookClientTimeout | Feature::RobotScannerPrefix => since(&[(8, 0)]),
-        Feature::QuotaUpdateProvider | Feature::Tls13 => since(&[(9, 0)]),
+        Feature::JobReaper => since(&[(8, 0)]),
+        Feature::Tls13 => since(&[(9, 0)]),
         Feature::TrivySkipJavaUpdate => since(&[(9, 3), (10, 1), (11, 0)]),
         Feature::PlainProxyLongTransfers => since(&[(12, 0)]),
         Feature::RegistryRedisTls => since(&[(13, 0)]),
         Feature::JobServiceLogLevel => since(&[(13, 1)]),
-        Feature::ReplicationAdapters | Feature::JobDurationLimit => since(&[(14, 0)]),
+        Feature::ReplicationAdapters => since(&[(14, 0)]),
         Feature::RegistryRedisUsername | Feature::TrivyRepositories => since(&[(15, 0)]),
     }
 }
 
-/// The registries that a proxy-cache project may stand for, with the minors they came and went in.
+/// The registry types that a proxy-cache project may use, with the releases that support them.
 pub(super) const PROXY_CACHE_TYPES: &[(&str, Gate)] = &[
     ("docker-hub", since(&[])),
     ("harbor", since(&[])),
@@ -174,7 +173,7 @@ pub(super) const PROXY_CACHE_TYPES: &[(&str, Gate)] = &[
     ("jfrog-artifactory", since(&[(7, 0)])),
 ];
 
-/// The registries that can be replicated with, where the list is asked for.
+/// The registry types that replication supports, for releases that need the list.
 pub(super) const REPLICATION_ADAPTERS: &str = "ali-acr,aws-ecr,azure-acr,docker-hub,docker-registry,github-ghcr,google-gcr,harbor,\
                                                huawei-SWR,jfrog-artifactory,tencent-tcr,volcengine-cr";
 
@@ -202,15 +201,15 @@ mod tests {
 
     #[test]
     fn a_gate_that_was_ported_back_is_open_from_a_patch_of_each_line() {
-        let gate = gate(Feature::CacheLayerRedisUrls);
+        let gate = gate(Feature::TrivySkipJavaUpdate);
         for (minor, patch, open) in [
             (4, 9, false),
-            (6, 4, false),
-            (7, 2, false),
-            (7, 3, true),
-            (8, 0, false),
-            (8, 4, true),
-            (9, 0, true),
+            (8, 6, false),
+            (9, 2, false),
+            (9, 3, true),
+            (10, 0, false),
+            (10, 1, true),
+            (11, 0, true),
             (15, 0, true),
         ] {
             assert_eq!(gate.is_open(minor, patch), open, "2.{minor}.{patch}");

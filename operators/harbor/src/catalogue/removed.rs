@@ -1,38 +1,38 @@
-//! The components that Harbor no longer has, and where they left their data.
+//! Components that Harbor has removed, and the location of their data.
 
 use super::admission::Refusal;
 use super::feature::Feature;
 use super::release::Release;
 
-/// The optional components that a spec asks for, of those that Harbor dropped, with the places of their data.
+/// The removed components that a spec requests, with the location of their data.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted<'a> {
-    /// Where ChartMuseum keeps its charts, in words ("claim charts, path /"), if it is asked for.
+pub(crate) struct Wanted<'a> {
+    /// The location of ChartMuseum's charts as text ("claim charts, path /"), if ChartMuseum is requested.
     pub chartmuseum: Option<&'a str>,
-    /// What Notary's data is, if it is asked for.
+    /// The location of Notary's data, if Notary is requested.
     pub notary: Option<NotaryData<'a>>,
 }
 
-/// What signatures are worthless without.
+/// The data that Notary's signatures depend on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotaryData<'a> {
-    /// The database of the server.
+pub(crate) struct NotaryData<'a> {
+    /// The database of NotaryServer.
     pub server_database: &'a str,
-    /// The database of the signer.
+    /// The database of NotarySigner.
     pub signer_database: &'a str,
-    /// The Secret with the key that the signer's keys are encrypted with.
+    /// The Secret with the key that encrypts the keys of NotarySigner.
     pub key_secret: &'a str,
 }
 
-/// Refuses components that a release does not have any more. To be asked at creation and when the version changes.
-pub fn refuse_removed(release: &Release, wanted: &Wanted<'_>) -> Vec<Refusal> {
+/// Refuses components that a release no longer has. Called at creation and when the version changes.
+pub(crate) fn refuse_removed(release: &Release, wanted: &Wanted<'_>) -> Vec<Refusal> {
     let version = release.version();
     let mut refusals = Vec::new();
     if let Some(charts) = wanted.chartmuseum.filter(|_| !release.has(Feature::ChartMuseum)) {
         refusals.push(Refusal::new(
             "spec.chartmuseum",
             version,
-            format!("Harbor has no ChartMuseum from 2.8 on, and {version} was asked for"),
+            format!("Harbor has no ChartMuseum from 2.8 on, and the requested version is {version}"),
             format!(
                 "remove spec.chartmuseum; the charts stay where they are ({charts}) and are not touched; to go on using them, push them as OCI \
                  artifacts (helm push) while Harbor is at 2.7"
@@ -43,7 +43,7 @@ pub fn refuse_removed(release: &Release, wanted: &Wanted<'_>) -> Vec<Refusal> {
         refusals.push(Refusal::new(
             "spec.notary",
             version,
-            format!("Harbor has no Notary from 2.9 on, and {version} was asked for"),
+            format!("Harbor has no Notary from 2.9 on, and the requested version is {version}"),
             format!(
                 "remove spec.notary; the signatures stay in the databases {} and {}, their key in Secret {}, and are not touched; sign with \
                  Cosign or Notation from then on",
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_asked_for_is_not_refused() {
+    fn removed_components_that_are_not_requested_are_not_refused() {
         assert_eq!(refused("2.15.2", &Wanted::default()), []);
         let both = Wanted { chartmuseum: Some("bucket b, path /chart_storage"), notary: Some(NOTARY) };
         assert_eq!(refused("2.15.2", &both).len(), 2);

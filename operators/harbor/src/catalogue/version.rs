@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-/// The longest version that is read: an image's tag ends at 128 characters.
+/// Longest accepted version, in characters. An image tag has at most 128.
 const LONGEST: usize = 64;
 
-/// A full version of Harbor, as `spec.version` has it.
+/// A full version of Harbor, as in `spec.version`.
 ///
 /// ```
 /// use harbor_operator::catalogue::Version;
@@ -25,43 +25,43 @@ pub struct Version {
     candidate: Option<String>,
 }
 
-/// A text that is no version of Harbor.
+/// Error: the text is not a version of Harbor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a version of Harbor; write all three numbers, as in 2.15.2 or 2.15.0-rc1")]
 pub struct InvalidVersion(String);
 
 impl Version {
-    /// A final release.
+    /// Returns a final release.
     pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
         Self { major, minor, patch, candidate: None }
     }
 
-    /// The first number.
-    pub const fn major(&self) -> u32 {
+    /// Returns the major version, the first number.
+    pub(crate) const fn major(&self) -> u32 {
         self.major
     }
 
-    /// The second number, which says what the release can do.
-    pub const fn minor(&self) -> u32 {
+    /// Returns the minor version, the second number, which determines the features.
+    pub(crate) const fn minor(&self) -> u32 {
         self.minor
     }
 
-    /// The third number.
-    pub const fn patch(&self) -> u32 {
+    /// Returns the patch version, the third number.
+    pub(crate) const fn patch(&self) -> u32 {
         self.patch
     }
 
-    /// What follows the numbers in a release candidate: `rc1`.
-    pub fn candidate(&self) -> Option<&str> {
+    /// Returns the suffix of a release candidate: `rc1`.
+    pub(crate) fn candidate(&self) -> Option<&str> {
         self.candidate.as_deref()
     }
 
-    /// The line that the version is of: `2.15`.
-    pub fn line(&self) -> String {
+    /// Returns the line of the version: `2.15`.
+    pub(crate) fn line(&self) -> String {
         format!("{}.{}", self.major, self.minor)
     }
 
-    /// The tag of the images of this version.
+    /// Returns the image tag of this version.
     pub fn tag(&self) -> String {
         format!("v{self}")
     }
@@ -74,7 +74,7 @@ impl Version {
 impl FromStr for Version {
     type Err = InvalidVersion;
 
-    /// Reads `2.15.2` and `2.15.0-rc1`. A `v` in front is dropped, since tags have one.
+    /// Parses `2.15.2` and `2.15.0-rc1`. A leading `v`, as in image tags, is dropped.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let invalid = || InvalidVersion(text.chars().take(LONGEST).collect());
         if text.len() > LONGEST {
@@ -103,7 +103,7 @@ fn number(text: &str) -> Option<u32> {
     if plain { text.parse().ok() } else { None }
 }
 
-/// Dot-separated words of what a tag may hold.
+/// Returns true for dot-separated words of characters that an image tag may contain.
 fn is_candidate(text: &str) -> bool {
     text.split('.')
         .all(|word| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'))
@@ -136,7 +136,8 @@ impl Ord for Version {
     }
 }
 
-/// Compares `rc2` and `rc10` as a reader does: runs of digits by their value. Texts that differ never compare as equal.
+/// Compares `rc2` and `rc10` numerically: runs of digits compare by their value. Different texts never
+/// compare as equal.
 fn by_number(ours: &str, theirs: &str) -> Ordering {
     let (left, right) = (runs(ours), runs(theirs));
     for (left, right) in left.iter().zip(&right) {
@@ -151,7 +152,7 @@ fn by_number(ours: &str, theirs: &str) -> Ordering {
     left.len().cmp(&right.len()).then_with(|| ours.cmp(theirs))
 }
 
-/// The text cut where digits begin and end.
+/// Splits the text where digits begin and end.
 fn runs(text: &str) -> Vec<&str> {
     let mut runs = Vec::new();
     let mut start = 0;
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_version_is_refused_with_an_example() {
+    fn an_invalid_version_is_refused_with_an_example() {
         for text in [
             "",
             "2",
@@ -229,7 +230,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_panics_and_what_is_read_survives(text in "\\PC{0,80}") {
+        fn parsing_a_version_never_panics_and_round_trips(text in "\\PC{0,80}") {
             if let Ok(read) = text.parse::<Version>() {
                 prop_assert_eq!(read.to_string().parse::<Version>().unwrap(), read);
             }

@@ -1,4 +1,4 @@
-//! What a HarborCluster is made of, and what waits for what: cache, database and storage, then the Harbor that uses them.
+//! The plan of a HarborCluster: cache, database and storage first, then the Harbor that uses them.
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
@@ -20,7 +20,7 @@ use crate::settings::HarborSettings;
 use crate::takeover;
 
 use super::delegated::{Postgresql, RedisFailover, Tenant};
-use super::{Part, Site, built_in, child, delegated, status};
+use super::{Dependency, Site, built_in, child, delegated, status};
 
 /// The plan of a HarborCluster.
 #[derive(Clone, Debug, Default)]
@@ -29,10 +29,10 @@ pub struct HarborClusterBlueprint {
 }
 
 impl HarborClusterBlueprint {
-    /// The word for its controller, in settings.
-    pub const CONTROLLER: &'static str = crate::settings::HARBOR_CLUSTER;
+    /// Name of the controller in settings.
+    pub(crate) const CONTROLLER: &'static str = crate::settings::HARBOR_CLUSTER;
 
-    /// With what an administrator has decided.
+    /// Returns the blueprint with the operator's settings.
     pub fn new(settings: HarborSettings) -> Self {
         Self { settings }
     }
@@ -41,8 +41,10 @@ impl HarborClusterBlueprint {
 impl Controls for HarborClusterBlueprint {
     type Owner = HarborCluster;
     const NAME: &'static str = blueprint::HARBOR_CLUSTER;
-    /// In reverse: the Harbor, with all that it has, is gone before its database and its cache are.
-    const DELETION: Deletion<HarborCluster> = Deletion::Ordered;
+    /// The garbage collector deletes the objects of a HarborCluster by their owner references; objects that
+    /// hold data have none unless the spec says to delete them. Nothing has to be undone, so a HarborCluster
+    /// can be deleted without the operator.
+    const DELETION: Deletion<HarborCluster> = Deletion::NoLongerOrdered;
 
     fn kinds(&self, kinds: &mut Kinds) {
         kinds.owns::<Harbor>().owns::<Secret>();
@@ -53,6 +55,7 @@ impl Controls for HarborClusterBlueprint {
             .owns_if_installed::<Tenant>();
         kinds.owns::<Job>().owns::<Ingress>().owns::<NetworkPolicy>();
         kinds.requires::<StatefulSet>().requires::<Deployment>().requires::<Secret>();
+        kinds.requires::<PersistentVolumeClaim>();
         kinds.requires::<RedisFailover>().requires::<Postgresql>().requires::<Tenant>();
     }
 
@@ -67,53 +70,61 @@ impl Controls for HarborClusterBlueprint {
 
 impl Blueprint for HarborClusterBlueprint {
     fn draw(&self, cluster: &HarborCluster, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
-        let site = Site::of(cluster, &self.settings);
-        // All of them ask before the first `?`, so that everything is read in one round.
+        let site = Site::of(cluster, &self.settings).with_retained_data(needs)?;
+        // All three are requested before the first `?`, so that one round reads everything.
         let (cache, database, storage) =
             (cache(&site, needs, plan), database(&site, needs, plan), storage(&site, needs, plan));
         let (cache, database, storage) = (cache?, database?, storage?);
-        let harbor = match (cache.told, database.told, storage.told) {
+        let harbor = match (cache.settings, database.settings, storage.settings) {
             (Ok(redis), Ok(postgres), Ok(store)) => plan.add(child::harbor(&site, redis, postgres, store)),
             (Err(why), ..) | (_, Err(why), _) | (.., Err(why)) => {
                 plan.pending::<Harbor>(site.names.harbor(), why)
             }
         };
-        harbor
+        let harbor = harbor
             .ready_when(|live: &Live| match live.status.condition("Ready") {
                 Some(_) => readiness::by_conditions(live),
-                None => Readiness::waiting("its controller has not seen it yet"),
+                None => Readiness::waiting("its controller has not reconciled it yet"),
             })
             .after(cache.needs)
             .after(database.needs)
             .after(storage.needs);
+        if site.has_built_in_database() {
+            let version = site.common().version.clone();
+            plan.record::<PersistentVolumeClaim>(site.names.database(), version).behind([&harbor]);
+        }
         Ok(())
     }
 }
 
 fn lacks(field: &str) -> PlanError {
-    PlanError::new(format!("spec.{field} is missing: say which it is"))
+    PlanError::new(format!("spec.{field} is missing: set it"))
 }
 
-fn cache(site: &Site<'_>, needs: &Needs<'_>, plan: &mut Plan) -> Result<Part<RedisHost>, PlanError> {
+fn cache(site: &Site<'_>, needs: &Needs<'_>, plan: &mut Plan) -> Result<Dependency<RedisHost>, PlanError> {
     let cache = site.cluster.spec.cache.as_ref().ok_or_else(|| lacks("cache"))?;
     match cache.kind {
         CacheKind::Redis => {
-            Ok(Part::external(cache.spec.redis.clone().ok_or_else(|| lacks("cache.spec.redis"))?))
+            Ok(Dependency::external(cache.spec.redis.clone().ok_or_else(|| lacks("cache.spec.redis"))?))
         }
         CacheKind::RedisFailover => delegated::cache(site, needs, plan),
-        CacheKind::BuiltIn => built_in::cache(site, plan),
+        CacheKind::BuiltIn => built_in::cache(site, needs, plan),
     }
 }
 
-fn database(site: &Site<'_>, needs: &Needs<'_>, plan: &mut Plan) -> Result<Part<HarborDatabase>, PlanError> {
+fn database(
+    site: &Site<'_>,
+    needs: &Needs<'_>,
+    plan: &mut Plan,
+) -> Result<Dependency<HarborDatabase>, PlanError> {
     let database = site.cluster.spec.database.as_ref().ok_or_else(|| lacks("database"))?;
     match database.kind {
         DatabaseKind::PostgreSql => {
             let postgres = database.spec.postgresql.clone();
-            Ok(Part::external(postgres.ok_or_else(|| lacks("database.spec.postgresql"))?))
+            Ok(Dependency::external(postgres.ok_or_else(|| lacks("database.spec.postgresql"))?))
         }
         DatabaseKind::Zalando => delegated::database(site, needs, plan),
-        DatabaseKind::BuiltIn => built_in::database(site, plan),
+        DatabaseKind::BuiltIn => built_in::database(site, needs, plan),
     }
 }
 
@@ -121,16 +132,16 @@ fn storage(
     site: &Site<'_>,
     needs: &Needs<'_>,
     plan: &mut Plan,
-) -> Result<Part<ImageChartStorage>, PlanError> {
+) -> Result<Dependency<ImageChartStorage>, PlanError> {
     let storage = site.cluster.spec.storage.as_ref().ok_or_else(|| lacks("storage"))?;
     match storage.kind {
         StorageKind::MinIo => delegated::storage(site, needs, plan),
-        StorageKind::BuiltIn => built_in::storage(site, plan),
-        _ => Ok(Part::external(external_storage(storage)?)),
+        StorageKind::BuiltIn => built_in::storage(site, needs, plan),
+        _ => Ok(Dependency::external(external_storage(storage)?)),
     }
 }
 
-/// The store that a user has: only what belongs to its kind counts.
+/// Returns the external storage of the spec. Only the settings of the chosen kind are used.
 fn external_storage(storage: &ClusterStorage) -> Result<ImageChartStorage, PlanError> {
     let (kind, spec) = (storage.kind, &storage.spec);
     let redirect = spec.redirect.as_ref().map(|redirect| StorageRedirect { disable: !redirect.enable });
@@ -155,7 +166,7 @@ pub(super) mod samples {
     use super::*;
     use serde_json::json;
 
-    /// A HarborCluster with these parts.
+    /// Returns a HarborCluster with this cache, database and storage.
     pub(crate) fn cluster(cache: Value, database: Value, storage: Value) -> HarborCluster {
         let object = json!({
             "apiVersion": "goharbor.io/v1beta1", "kind": "HarborCluster",
@@ -172,7 +183,7 @@ pub(super) mod samples {
         serde_json::from_value(object).unwrap()
     }
 
-    /// One whose parts others look after.
+    /// Returns a HarborCluster with external dependencies.
     pub(crate) fn external() -> HarborCluster {
         cluster(
             json!({"kind": "Redis", "spec": {"redis": {"host": "redis", "passwordRef": "redis"}}}),
@@ -185,7 +196,7 @@ pub(super) mod samples {
         )
     }
 
-    /// One whose parts we run.
+    /// Returns a HarborCluster with built-in dependencies.
     pub(crate) fn built_in() -> HarborCluster {
         cluster(
             json!({"kind": "BuiltIn", "spec": {}}),
@@ -195,7 +206,7 @@ pub(super) mod samples {
         )
     }
 
-    /// One whose parts other operators run.
+    /// Returns a HarborCluster whose dependencies other operators run.
     pub(crate) fn delegated() -> HarborCluster {
         cluster(
             json!({"kind": "RedisFailover", "spec": {"redisFailover": {"server": {"replicas": 2, "storage": "5Gi"}}}}),
@@ -226,13 +237,13 @@ mod tests {
     }
 
     #[test]
-    fn an_external_part_is_told_as_it_is_given() {
+    fn an_external_dependency_is_passed_on_unchanged() {
         insta::assert_snapshot!("plan_external", plan(&external()));
         insta::assert_snapshot!("objects_external", objects(&external(), &[]));
     }
 
     #[test]
-    fn a_built_in_part_is_a_server_with_a_volume_and_a_password() {
+    fn a_built_in_dependency_is_a_server_with_a_volume_and_a_password() {
         insta::assert_snapshot!("plan_built_in", plan(&built_in()));
         insta::assert_snapshot!("objects_built_in", objects(&built_in(), &[]));
     }
@@ -257,10 +268,10 @@ mod tests {
                 policy["spec"]["podSelector"]["matchLabels"] == template["metadata"]["labels"]
             };
             let port = &template["spec"]["containers"][0]["ports"][0]["containerPort"];
-            let said: Vec<Value> =
+            let specs: Vec<Value> =
                 policies.iter().filter(of_it).map(|policy| policy["spec"].clone()).collect();
-            assert_eq!(said.len(), 2, "{server}");
-            for spec in &said {
+            assert_eq!(specs.len(), 2, "{server}");
+            for spec in &specs {
                 match spec["policyTypes"][0].as_str() {
                     Some("Ingress") => {
                         assert_eq!(spec["ingress"], json!([{"ports": [{"port": port, "protocol": "TCP"}]}]));
@@ -272,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delegated_part_is_what_its_operator_is_asked_for() {
+    fn a_delegated_dependency_is_an_object_of_its_operator() {
         insta::assert_snapshot!("plan_delegated", plan(&delegated()));
         let secret =
             |name: &str, data: Value| json!({"kind": "Secret", "metadata": {"name": name}, "data": data});
@@ -282,14 +293,14 @@ mod tests {
         ];
         insta::assert_snapshot!("objects_delegated", objects(&delegated(), &there));
         let waiting = objects(&delegated(), &[]);
-        let neither = "waiting for Secret sample-database-password: Zalando's operator has made neither Secret \
+        let neither = "waiting for Secret sample-database-password: Zalando's operator has created neither Secret \
              harbor.postgresql-registry-sample.credentials nor Secret \
              harbor.postgresql-registry-sample.credentials.postgresql.acid.zalan.do yet";
         assert!(waiting.contains(neither), "{waiting}");
     }
 
     #[test]
-    fn what_runs_is_neither_restarted_nor_set_back() {
+    fn running_dependencies_are_neither_restarted_nor_downgraded() {
         let there = |kind: &str, name: &str, spec: Value| json!({"kind": kind, "metadata": {"name": name}, "spec": spec});
         let labels = json!({"app.kubernetes.io/name": "cache"});
         let claim = json!({"metadata": {"name": "sample", "labels": labels}});
@@ -333,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a8_of_a_part_of_which_nothing_is_said_everything_is_as_usual() {
+    fn a8_a_dependency_without_settings_has_the_defaults() {
         let mut cluster = delegated();
         let bare = |kind: &str, field: &str| json!({"kind": kind, "spec": {field: {}}});
         cluster.spec.cache = serde_json::from_value(bare("RedisFailover", "redisFailover")).unwrap();
@@ -404,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_administrator_says_of_databases_reaches_them() {
+    fn database_settings_of_the_operator_reach_the_databases() {
         let settings =
             [("postgresql-max-connections", "77"), ("postgres-secrets-template", "{cluster}-{username}")];
         let blueprint = HarborClusterBlueprint::new(HarborSettings::default().with(settings).unwrap());
@@ -421,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_database_is_made_once_and_not_in_the_way_of_data_that_come_from_an_older_major() {
+    fn the_first_database_is_created_once_and_does_not_block_the_upgrade_of_an_older_major() {
         let sketch = windlass::sketch(&HarborClusterBlueprint::default(), &built_in(), &[]).unwrap();
         let body = |kind: &str, name: &str| {
             let mut all = sketch.objects.iter().map(windlass::Desired::body);
@@ -429,7 +440,8 @@ mod tests {
         };
         let set = body("StatefulSet", "sample-database");
         let container = &set["spec"]["template"]["spec"]["containers"][0];
-        // The image makes that database whenever it makes a directory for data: also for the new major of an upgrade, which then fails.
+        // The image creates this database whenever it initialises a data directory. During an upgrade to a
+        // new major it would create it too, and the upgrade would fail.
         assert!(!container["env"].to_string().contains("POSTGRES_DB"), "{container}");
         let mounts = container["volumeMounts"].as_array().unwrap();
         let at_first = mounts.iter().find(|mount| mount["subPath"] == "core.sql").unwrap();
@@ -439,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn images_come_from_where_the_spec_or_the_administrator_says() {
+    fn images_come_from_the_repository_of_the_spec_or_of_the_settings() {
         let images = |cluster: &HarborCluster| -> Vec<String> {
             let text = objects(cluster, &[]);
             let of =
@@ -464,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_is_not_allowed_does_not_reach_the_database() {
+    fn an_upgrade_that_is_not_allowed_does_not_reach_the_database() {
         let mut cluster = built_in();
         cluster.status = serde_json::from_value(json!({"version": "2.10.3"})).unwrap();
         let error = windlass::preview(&HarborClusterBlueprint::default(), &cluster).unwrap_err().to_string();
@@ -484,11 +496,11 @@ mod tests {
         let mut cluster = external();
         cluster.spec.cache = None;
         let error = windlass::preview(&HarborClusterBlueprint::default(), &cluster).unwrap_err().to_string();
-        assert_eq!(error, "spec.cache is missing: say which it is");
+        assert_eq!(error, "spec.cache is missing: set it");
     }
 
     #[test]
-    fn b17_the_class_and_the_wish_for_policies_reach_the_harbor() {
+    fn b17_the_class_and_the_network_policy_annotation_reach_the_harbor() {
         let mut cluster = external();
         let class: std::collections::BTreeMap<String, String> = [
             ("goharbor.io/harbor-class".to_owned(), "blue".to_owned()),

@@ -8,7 +8,7 @@ use crate::api::redis::RedisHost;
 
 use super::Site;
 
-/// The Harbor that uses these.
+/// Returns the Harbor that uses these dependencies.
 pub(super) fn harbor(
     site: &Site<'_>,
     redis: RedisHost,
@@ -32,7 +32,8 @@ pub(super) fn harbor(
     harbor
 }
 
-/// Whoever may be redirected to the storage, or asks it, trusts its authority.
+/// Makes all components trust the certificate authority of the storage, because they connect to it or are
+/// redirected to it.
 fn trust(common: &mut HarborCommon, authority: &str) {
     let add = |refs: &mut Vec<String>| {
         if !refs.iter().any(|known| known == authority) {

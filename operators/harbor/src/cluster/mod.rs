@@ -1,26 +1,27 @@
-//! HarborCluster: a Harbor, with the cache, the database and the storage that it needs.
+//! HarborCluster: a Harbor with its cache, database and storage.
 //!
-//! Promises: each of the three is an external one as the user gives it, one that another operator runs, or one that we run; what the
-//! Harbor is told of it are names, of hosts and of Secrets, never what is in a Secret; it is told when they are healthy, and not before.
-//! Data and the passwords without which it is worthless outlive the HarborCluster, unless its deletion policy says otherwise, and the next
-//! one of that name finds them.
+//! Each of the three dependencies is external (the user names it), delegated (another operator runs it) or
+//! built in (this operator runs it). The Harbor gets the names of hosts and Secrets, never the content of a
+//! Secret, and only once the dependency is healthy. Data, and the passwords that protect it, are retained
+//! when the HarborCluster is deleted, unless its deletion policy says otherwise; a later HarborCluster of the
+//! same name uses them again.
 //!
-//! Does not move data from one kind to another: that switch is refused at admission.
+//! Does not migrate data from one kind to another: such a switch is refused at admission.
 //!
-//! Read [`blueprint`](HarborClusterBlueprint) first; then [`delegated`] and [`built_in`], one file for each way to have a part, [`Site`] for what they share, and
-//! `status` for what is said of it all.
+//! Read [`blueprint`](HarborClusterBlueprint) first, then [`delegated`] and [`built_in`] with one file for
+//! each dependency, [`Site`] for what they share, and `status` for the status of the HarborCluster.
 
 mod blueprint;
-pub mod built_in;
+pub(crate) mod built_in;
 mod child;
 pub mod delegated;
+mod dependency;
 mod names;
-mod part;
 mod password;
 mod site;
 mod status;
 
 pub use blueprint::HarborClusterBlueprint;
+pub use dependency::Dependency;
 pub use names::Names;
-pub use part::Part;
-pub use site::{Image, Site};
+pub(crate) use site::{Image, Site};

@@ -1,12 +1,13 @@
-//! What the objects of a HarborCluster are called.
+//! Names of the objects of a HarborCluster.
 //!
-//! Names are API: data is found by them, also by the next HarborCluster of the same name. None may ever change.
+//! Names are API: a later HarborCluster of the same name finds its data by them. They never change.
 
 use kube::ResourceExt as _;
 use windlass::naming::{self, name};
 
 use crate::api::HarborCluster;
 use crate::api::children::child_of;
+use crate::api::names::built_in_database;
 
 /// The names of one HarborCluster's objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,67 +17,67 @@ pub struct Names {
 }
 
 impl Names {
-    /// Of this one.
+    /// Returns the names for a HarborCluster.
     pub fn of(cluster: &HarborCluster) -> Self {
         Self { cluster: cluster.name_any(), namespace: cluster.namespace().unwrap_or_default() }
     }
 
-    /// Its own name, as the value of a label.
+    /// Returns the name of the HarborCluster as the value of a label.
     pub fn label(&self) -> String {
         name([&*self.cluster], naming::LABEL)
     }
 
-    /// The namespace.
+    /// Returns the namespace of the HarborCluster.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// The Harbor.
+    /// Returns the name of the Harbor.
     pub fn harbor(&self) -> String {
         child_of::<HarborCluster>(&self.cluster, &[])
     }
 
-    /// The cache, and the Secret with its password.
+    /// Returns the name of the cache and of the Secret with its password.
     pub fn cache(&self) -> String {
         name([&*self.cluster, "redis"], naming::STATEFUL_SET)
     }
 
-    /// The database that we run.
+    /// Returns the name of the built-in database.
     pub fn database(&self) -> String {
-        name([&*self.cluster, "database"], naming::STATEFUL_SET)
+        built_in_database(&self.cluster)
     }
 
-    /// The Secret with the password of the database.
-    pub fn database_password(&self) -> String {
+    /// Returns the name of the Secret with the password of the database.
+    pub(crate) fn database_password(&self) -> String {
         name([&*self.cluster, "database", "password"], naming::LABEL)
     }
 
-    /// The claim in which images are, where it is ours.
+    /// Returns the name of the built-in claim for images.
     pub fn registry(&self) -> String {
         name([&*self.cluster, "registry"], naming::LABEL)
     }
 
-    /// The team that Zalando's operator thinks is behind a database.
-    pub fn postgres_team(&self) -> String {
+    /// Returns the team of the database for Zalando's operator.
+    pub(crate) fn postgres_team(&self) -> String {
         format!("postgresql-{}", self.namespace)
     }
 
-    /// The database that Zalando's operator runs: it wants the team in front.
+    /// Returns the name of the delegated database. Zalando's operator requires the team as its prefix.
     pub fn postgres(&self) -> String {
         name([&*self.postgres_team(), &*self.cluster], naming::STATEFUL_SET)
     }
 
-    /// The tenant of MinIO, its Ingress, and the Secret with the key that the registry has.
+    /// Returns the name of the MinIO Tenant, its Ingress, and the Secret with the registry's access key.
     pub fn minio(&self) -> String {
         name(["minio", &*self.cluster], naming::STATEFUL_SET)
     }
 
-    /// The Secret with the keys of MinIO, where the user gives none.
-    pub fn minio_credentials(&self) -> String {
+    /// Returns the name of the generated Secret with the keys of MinIO.
+    pub(crate) fn minio_credentials(&self) -> String {
         name(["minio", &*self.cluster, "creds"], naming::LABEL)
     }
 
-    /// The Service of something, as it is known everywhere in the cluster.
+    /// Returns the host name of a Service inside the cluster.
     pub fn host(&self, service: &str) -> String {
         format!("{service}.{}.svc", self.namespace)
     }
@@ -88,7 +89,7 @@ mod tests {
     use crate::cluster::blueprint::samples::external;
 
     #[test]
-    fn names_are_those_of_ever() {
+    fn names_never_change() {
         let names = Names::of(&external());
         let all = [
             names.harbor(),

@@ -1,4 +1,4 @@
-//! Passwords that are generated once, and kept as long as the data that they guard.
+//! Passwords that are generated once and retained as long as the data that they protect.
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -6,10 +6,10 @@ use windlass::{Plan, Planned};
 
 use super::Site;
 
-/// How long a password is: letters and digits alone, so that it needs no quotes anywhere.
+/// Length of a password. It consists of letters and digits only, so that no format needs to quote it.
 const LENGTH: usize = 32;
 
-/// Plans the Secret of this name, with one password under all of these keys.
+/// Adds a Secret to the plan with one password under all of these keys.
 pub(super) fn plan(site: &Site<'_>, name: &str, keys: &'static [&'static str], plan: &mut Plan) -> Planned {
     let metadata = site.metadata(name);
     let planned = plan.create_once(name, move |random| {

@@ -1,56 +1,79 @@
-//! What all parts of a HarborCluster have in common: names, labels, images, and what becomes of data.
+//! Names, labels, images and deletion policy that all dependencies of a HarborCluster share.
 
-use k8s_openapi::api::core::v1::LocalObjectReference;
+use k8s_openapi::api::core::v1::{LocalObjectReference, PersistentVolumeClaim};
 use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 use serde_json::{Value, json};
-use windlass::Planned;
+use windlass::{Needs, PlanError, Planned, recorded_version};
 
 use crate::api::HarborCluster;
 use crate::api::component::{ImageSpec, PullPolicy};
 use crate::api::harbor::{DeletionPolicy, HarborCommon};
+use crate::api::harborcluster::DatabaseKind;
 use crate::api::names::{annotation, label};
+use crate::catalogue::Version;
+use crate::harbor::upgrade::FIELD as VERSION;
 use crate::settings::HarborSettings;
 
 use super::Names;
 
-/// Which instance of the operator is responsible: as the first operator of these kinds had it, and as ours has it.
+/// Annotations that children inherit: the class of the operator, in upstream's and in our form.
 const INHERITED: [&str; 3] = [annotation::CLASS, windlass::names::ask::CLASS, annotation::NETWORK_POLICIES];
 
-/// One HarborCluster, as its parts are made.
-pub struct Site<'a> {
+/// One HarborCluster, while its dependencies are planned.
+pub(crate) struct Site<'a> {
     /// The HarborCluster.
     pub cluster: &'a HarborCluster,
-    /// What its objects are called.
+    /// The names of its objects.
     pub names: Names,
-    /// What an administrator has decided.
+    /// The operator's settings.
     pub settings: &'a HarborSettings,
+    /// The version that the data has: that of the status, or else that on the claim of the database.
+    pub standing: Option<Version>,
 }
 
-/// An image, and how it is had.
+/// An image with its pull settings.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Image {
-    /// The image.
+pub(crate) struct Image {
+    /// The image reference.
     pub reference: String,
-    /// When it is pulled.
+    /// The pull policy.
     pub policy: PullPolicy,
-    /// With which Secrets.
+    /// The pull Secrets.
     pub secrets: Vec<LocalObjectReference>,
 }
 
 impl<'a> Site<'a> {
-    /// Of this HarborCluster.
-    pub fn of(cluster: &'a HarborCluster, settings: &'a HarborSettings) -> Self {
-        Self { cluster, names: Names::of(cluster), settings }
+    /// Returns the site of a HarborCluster.
+    pub(crate) fn of(cluster: &'a HarborCluster, settings: &'a HarborSettings) -> Self {
+        let status = cluster.status.as_ref();
+        let standing = status.and_then(|status| status.other.get(VERSION)?.as_str()?.parse().ok());
+        Self { cluster, names: Names::of(cluster), settings, standing }
     }
 
-    /// What is the same for every Harbor.
-    pub fn common(&self) -> &'a HarborCommon {
+    /// Returns the site with the version of retained data, if the status does not have it: that of a
+    /// HarborCluster which was created anew or restored without its status.
+    pub(crate) fn with_retained_data(mut self, needs: &Needs<'_>) -> Result<Self, PlanError> {
+        if self.standing.is_none() && self.has_built_in_database() {
+            let claim = needs.look::<PersistentVolumeClaim>(self.names.database()).or_wait()?;
+            let version = claim.as_ref().and_then(recorded_version).map(str::parse);
+            self.standing = version.and_then(Result::ok);
+        }
+        Ok(self)
+    }
+
+    /// Returns true if this operator runs the database.
+    pub(crate) fn has_built_in_database(&self) -> bool {
+        self.cluster.spec.database.as_ref().is_some_and(|database| database.kind == DatabaseKind::BuiltIn)
+    }
+
+    /// Returns the settings that Harbor and HarborCluster have in common.
+    pub(crate) fn common(&self) -> &'a HarborCommon {
         &self.cluster.spec.common
     }
 
-    /// The metadata of an object.
-    pub fn metadata(&self, name: &str) -> ObjectMeta {
+    /// Returns the metadata of a child object.
+    pub(crate) fn metadata(&self, name: &str) -> ObjectMeta {
         ObjectMeta {
             name: Some(name.to_owned()),
             namespace: Some(self.names.namespace().to_owned()),
@@ -59,49 +82,52 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// What children are told that users say in annotations.
-    pub fn inherited(&self) -> impl Iterator<Item = (String, String)> {
-        let given = self.cluster.annotations();
-        INHERITED.into_iter().filter_map(|key| Some((key.to_owned(), given.get(key)?.clone())))
+    /// Returns the annotations that children inherit.
+    pub(crate) fn inherited(&self) -> impl Iterator<Item = (String, String)> {
+        let annotations = self.cluster.annotations();
+        INHERITED.into_iter().filter_map(|key| Some((key.to_owned(), annotations.get(key)?.clone())))
     }
 
-    /// Has the object outlive the HarborCluster, or go with it, as its deletion policy says.
-    pub fn keep(&self, planned: Planned) -> Planned {
+    /// Retains the object when the HarborCluster is deleted, or deletes it too, depending on the deletion
+    /// policy.
+    pub(crate) fn keep(&self, planned: Planned) -> Planned {
         match self.common().deletion_policy() {
             DeletionPolicy::Retain => planned.retain(),
             DeletionPolicy::Delete => planned.delete(),
         }
     }
 
-    /// The image of something: the one given, or the usual one, of a repository and with a suffix as they are said.
-    pub fn image(
+    /// Returns an image with its pull settings: the image of the spec, or the default image with the
+    /// configured repository and suffix.
+    pub(crate) fn image(
         &self,
-        given: &ImageSpec,
+        spec: &ImageSpec,
         usual: impl FnOnce(Option<&str>, Option<&str>) -> String,
     ) -> Image {
         let source = self.common().image_source.clone().unwrap_or_default();
         let repository = source.repository.as_deref().or(self.settings.image_repository.as_deref());
         let suffix = self.tag_suffix();
-        let own = !given.image_pull_secrets.is_empty();
+        let own = !spec.image_pull_secrets.is_empty();
         Image {
-            reference: given.image.clone().unwrap_or_else(|| usual(repository, suffix)),
-            policy: given.image_pull_policy.or(source.image_pull_policy).unwrap_or(PullPolicy::IfNotPresent),
-            secrets: if own { given.image_pull_secrets.clone() } else { source.image_pull_secrets },
+            reference: spec.image.clone().unwrap_or_else(|| usual(repository, suffix)),
+            policy: spec.image_pull_policy.or(source.image_pull_policy).unwrap_or(PullPolicy::IfNotPresent),
+            secrets: if own { spec.image_pull_secrets.clone() } else { source.image_pull_secrets },
         }
     }
 
-    /// The image of something that may run already. Then it stays in the version that it has, unless the spec says another image or it is
-    /// to come from elsewhere: another version restarts it, and an older one may not read what it has written.
-    pub fn image_that_runs(
+    /// Returns the image of a dependency that may already run. A running image keeps its version, unless the
+    /// spec names another image or another repository: a different version restarts it, and an older one may
+    /// not be able to read its data.
+    pub(crate) fn image_that_runs(
         &self,
-        given: &ImageSpec,
+        spec: &ImageSpec,
         there: Option<&str>,
         usual: impl FnOnce(Option<&str>, Option<&str>) -> String,
     ) -> Image {
-        let mut image = self.image(given, usual);
+        let mut image = self.image(spec, usual);
         let suffix = self.tag_suffix().unwrap_or_default();
         let is_same = |there: &str| unversioned(there) == unversioned(&image.reference);
-        let stays = |there: &&str| given.image.is_none() && is_same(there) && there.ends_with(suffix);
+        let stays = |there: &&str| spec.image.is_none() && is_same(there) && there.ends_with(suffix);
         if let Some(there) = there.filter(stays) {
             there.clone_into(&mut image.reference);
         }
@@ -114,17 +140,17 @@ impl<'a> Site<'a> {
     }
 }
 
-/// An image without its version.
+/// Returns an image reference without its tag and digest.
 fn unversioned(image: &str) -> &str {
-    // Before the last slash, a colon is that of a port.
+    // A colon before the last slash separates a port.
     let name = image.rfind('/').map_or(0, |slash| slash + 1);
     let end = image[name..].find([':', '@']).map_or(image.len(), |version| name + version);
     &image[..end]
 }
 
 impl Image {
-    /// The Secrets as a field of a pod; nothing if there are none.
-    pub fn secrets(&self) -> Value {
+    /// Returns the pull Secrets as a field of a pod; null if there are none.
+    pub(crate) fn secrets(&self) -> Value {
         if self.secrets.is_empty() { Value::Null } else { json!(self.secrets) }
     }
 }
@@ -135,14 +161,14 @@ mod tests {
     use crate::cluster::blueprint::samples::delegated;
 
     #[test]
-    fn what_runs_stays_in_its_version_as_long_as_it_comes_from_where_it_should() {
-        let image = |settings: &HarborSettings, given: &ImageSpec, there: Option<&str>| {
+    fn a_running_image_keeps_its_version_while_its_repository_is_unchanged() {
+        let image = |settings: &HarborSettings, spec: &ImageSpec, there: Option<&str>| {
             let cluster = delegated();
             let usual = |repository: Option<&str>, suffix: Option<&str>| {
                 let (repository, suffix) = (repository.unwrap_or("minio"), suffix.unwrap_or_default());
                 format!("{repository}/minio:3{suffix}")
             };
-            Site::of(&cluster, settings).image_that_runs(given, there, usual).reference
+            Site::of(&cluster, settings).image_that_runs(spec, there, usual).reference
         };
         let (settings, unsaid) = (HarborSettings::default(), ImageSpec::default());
         assert_eq!(image(&settings, &unsaid, None), "minio/minio:3");
@@ -150,8 +176,8 @@ mod tests {
             assert_eq!(image(&settings, &unsaid, Some(there)), there);
         }
         assert_eq!(image(&settings, &unsaid, Some("mirror.example:5000/minio:2")), "minio/minio:3");
-        let said = ImageSpec { image: Some("minio/minio:1".into()), ..ImageSpec::default() };
-        assert_eq!(image(&settings, &said, Some("minio/minio:2")), "minio/minio:1");
+        let other_image = ImageSpec { image: Some("minio/minio:1".into()), ..ImageSpec::default() };
+        assert_eq!(image(&settings, &other_image, Some("minio/minio:2")), "minio/minio:1");
         let mirrored = HarborSettings {
             image_repository: Some("mirror.example:5000".into()),
             image_tag_suffix: Some("-fips".into()),

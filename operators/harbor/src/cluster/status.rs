@@ -1,8 +1,8 @@
-//! What is said of a HarborCluster: the words and conditions that these kinds have always had, meant as they are written.
+//! The status of a HarborCluster, with the summary and the conditions of the upstream operator.
 //!
-//! A condition is True when its part is ready; False when it needs help, or was ready with this very spec and is not any more; Unknown
-//! as long as it is being made. The HarborCluster is `healthy` when all are True, `unhealthy` when one is False, and `provisioning`
-//! otherwise.
+//! A condition is True when its dependency is ready; False when it has failed, or was ready with the current
+//! spec and no longer is; Unknown while it is being created. The HarborCluster is `healthy` when all
+//! conditions are True, `unhealthy` when one is False, and `provisioning` otherwise.
 
 use serde_json::{Value, json};
 use windlass::PlanState;
@@ -10,10 +10,11 @@ use windlass::PlanState;
 use crate::api::HarborCluster;
 use crate::api::status::{Condition, HarborClusterStatus, Health, NOT_READY, condition};
 use crate::harbor::upgrade::FIELD as VERSION;
+use crate::workload::in_progress;
 
 use super::Names;
 
-/// The status of a HarborCluster.
+/// Returns the status of a HarborCluster.
 pub(super) fn of(cluster: &HarborCluster, seen: &PlanState<'_>) -> Value {
     let names = Names::of(cluster);
     let parts: [(&str, Vec<String>); 4] = [
@@ -25,16 +26,15 @@ pub(super) fn of(cluster: &HarborCluster, seen: &PlanState<'_>) -> Value {
     let found =
         parts.map(|(condition, bases)| (condition, look(seen, &bases).since(before(cluster, condition))));
     let health = health(found.iter().map(|(_, found)| found), seen.is_failed());
-    let told = |(condition, found): &(&str, Found)| {
+    let as_json = |(condition, found): &(&str, Found)| {
         let message = match found {
             Found::Ready => Value::Null,
             Found::Waiting(why) | Found::NotReady(why) | Found::Failed(why) => json!(why),
         };
         json!({"type": condition, "status": found.truth(), "reason": found.reason(), "message": message})
     };
-    let mut conditions: Vec<Value> = found.iter().map(told).collect();
-    let in_progress = if seen.is_ready() { "False" } else { "True" };
-    conditions.push(json!({"type": condition::IN_PROGRESS, "status": in_progress}));
+    let mut conditions: Vec<Value> = found.iter().map(as_json).collect();
+    conditions.push(in_progress(seen));
     let standing = cluster.status.as_ref().and_then(|status| status.other.get(VERSION).cloned());
     let version = if seen.is_ready() { Some(json!(cluster.spec.common.version)) } else { standing };
     json!({
@@ -46,11 +46,11 @@ pub(super) fn of(cluster: &HarborCluster, seen: &PlanState<'_>) -> Value {
     })
 }
 
-/// The number of what is said: another whenever that is another, and greater than the last. Those who compare it with the one that they
-/// saw know whether to look again; once it was a time.
+/// Returns the revision of the status: a number that grows whenever the summary or a condition changes, so
+/// that readers can compare it with the last one that they saw. Upstream used the time.
 fn revision(present: Option<&HarborClusterStatus>, health: Health, conditions: &[Value]) -> i64 {
     let Some(present) = present else { return 1 };
-    let said = |new: &Value| {
+    let is_written = |new: &Value| {
         present.conditions.iter().any(|old| {
             let fields = [
                 ("type", Some(&old.kind)),
@@ -63,31 +63,31 @@ fn revision(present: Option<&HarborClusterStatus>, health: Health, conditions: &
                 .all(|(field, old)| new[field].is_null() || new[field].as_str() == old.map(String::as_str))
         })
     };
-    let same = present.status.as_deref() == json!(health).as_str() && conditions.iter().all(said);
+    let same = present.status.as_deref() == json!(health).as_str() && conditions.iter().all(is_written);
     let last = present.revision.unwrap_or(0);
     if same && last > 0 { last } else { last.saturating_add(1) }
 }
 
-/// What was said of a condition with the spec that the HarborCluster has now.
+/// Returns a condition that was written for the current generation of the spec.
 fn before<'c>(cluster: &'c HarborCluster, kind: &str) -> Option<&'c Condition> {
-    let said = cluster.status.as_ref()?.conditions.iter().find(|condition| condition.kind == kind)?;
-    (said.observed_generation.is_some() && said.observed_generation == cluster.metadata.generation)
-        .then_some(said)
+    let written = cluster.status.as_ref()?.conditions.iter().find(|condition| condition.kind == kind)?;
+    (written.observed_generation.is_some() && written.observed_generation == cluster.metadata.generation)
+        .then_some(written)
 }
 
-/// How a part was found.
+/// The observed condition of a dependency.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Found {
     Ready,
-    /// It is being made.
+    /// The dependency is being created.
     Waiting(String),
-    /// It was made, and is not what it was.
+    /// The dependency was ready and no longer is.
     NotReady(String),
     Failed(String),
 }
 
 impl Found {
-    /// The same, knowing what was said before.
+    /// Takes the previous condition into account.
     fn since(self, before: Option<&Condition>) -> Self {
         let was_ready = before.is_some_and(|before| {
             before.status == "True"
@@ -128,10 +128,11 @@ fn health<'f>(found: impl Iterator<Item = &'f Found>, failed: bool) -> Health {
     }
 }
 
-/// How the nodes of a part are: those of these names, and of names that begin so. A part that others look after has none, and is ready.
+/// Returns the condition of the nodes with these names or name prefixes. An external dependency has no nodes
+/// and is ready.
 fn look(seen: &PlanState<'_>, bases: &[String]) -> Found {
     let Some(report) = seen.report() else {
-        return Found::Waiting("nothing is done for it: see the condition Ready".into());
+        return Found::Waiting("not reconciled: see the condition Ready".into());
     };
     let belongs = |id: &str| {
         let name = id.split_once(' ').map_or(id, |(_, name)| name);
@@ -145,10 +146,10 @@ fn look(seen: &PlanState<'_>, bases: &[String]) -> Found {
             return Found::Failed(format!("{id}: {failure}"));
         }
         if !outcome.is_ready() && waiting.is_none() {
-            let told = outcome.to_string();
-            waiting = Some(match told.split_once(": ") {
+            let text = outcome.to_string();
+            waiting = Some(match text.split_once(": ") {
                 Some((_, why)) => format!("waiting for {id}: {why}"),
-                None => format!("{id} is {told}"),
+                None => format!("{id} is {text}"),
             });
         }
     }
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn healthy_unhealthy_and_provisioning_mean_what_they_say() {
+    fn the_summary_follows_the_conditions() {
         let (ready, waiting, failed) = (Found::Ready, waiting(), Found::Failed("x".into()));
         let gone = Found::NotReady("x".into());
         let health = |found: &[&Found]| health(found.iter().copied(), false);
@@ -177,41 +178,41 @@ mod tests {
     }
 
     #[test]
-    fn the_revision_grows_with_whatever_is_said_otherwise_and_only_then() {
-        let said = |status: &str| json!({"type": "CacheReady", "status": status, "reason": "Waiting", "message": "soon"});
+    fn the_revision_grows_only_when_the_status_changes() {
+        let written = |status: &str| json!({"type": "CacheReady", "status": status, "reason": "Waiting", "message": "soon"});
         let present: HarborClusterStatus = serde_json::from_value(json!({
             "status": "provisioning", "revision": 1_658_000_000_000_000_000_i64,
-            "conditions": [said("Unknown"), {"type": "InProgress", "status": "True", "reason": "Waiting"}],
+            "conditions": [written("Unknown"), {"type": "InProgress", "status": "True", "reason": "Waiting"}],
         }))
         .unwrap();
         let last = present.revision.unwrap();
-        // A condition of ours may leave the reason to the controller.
+        // A condition of the operator may leave the reason to the controller.
         let progress = json!({"type": "InProgress", "status": "True"});
         let of = |health, conditions: &[Value]| revision(Some(&present), health, conditions);
-        assert_eq!(of(Health::Provisioning, &[said("Unknown"), progress.clone()]), last);
-        assert_eq!(of(Health::Unhealthy, &[said("Unknown"), progress.clone()]), last + 1);
-        assert_eq!(of(Health::Provisioning, &[said("True"), progress.clone()]), last + 1);
+        assert_eq!(of(Health::Provisioning, &[written("Unknown"), progress.clone()]), last);
+        assert_eq!(of(Health::Unhealthy, &[written("Unknown"), progress.clone()]), last + 1);
+        assert_eq!(of(Health::Provisioning, &[written("True"), progress.clone()]), last + 1);
         assert_eq!(
-            of(Health::Provisioning, &[said("Unknown"), json!({"type": "Other", "status": "True"})]),
+            of(Health::Provisioning, &[written("Unknown"), json!({"type": "Other", "status": "True"})]),
             last + 1
         );
         assert_eq!(revision(None, Health::Provisioning, &[progress]), 1);
     }
 
     #[test]
-    fn what_was_ready_with_this_spec_is_not_in_the_making() {
+    fn a_dependency_that_was_ready_with_this_spec_is_not_ready_instead_of_waiting() {
         let mut cluster = external();
         cluster.metadata.generation = Some(2);
-        let mut said = |status: &str, reason: &str, generation: i64| {
+        let mut written = |status: &str, reason: &str, generation: i64| {
             let condition = json!({"type": "CacheReady", "status": status, "reason": reason, "observedGeneration": generation});
             cluster.status = serde_json::from_value(json!({"conditions": [condition]})).unwrap();
             waiting().since(before(&cluster, "CacheReady")).truth()
         };
-        assert_eq!(said("True", "Ready", 2), "False");
-        assert_eq!(said("False", "NotReady", 2), "False");
-        assert_eq!(said("True", "Ready", 1), "Unknown", "it is being changed");
-        assert_eq!(said("Unknown", "Waiting", 2), "Unknown");
-        assert_eq!(said("False", "Failed", 2), "Unknown", "what was wrong is not any more");
+        assert_eq!(written("True", "Ready", 2), "False");
+        assert_eq!(written("False", "NotReady", 2), "False");
+        assert_eq!(written("True", "Ready", 1), "Unknown", "it is being changed");
+        assert_eq!(written("Unknown", "Waiting", 2), "Unknown");
+        assert_eq!(written("False", "Failed", 2), "Unknown", "what was wrong is not any more");
         assert_eq!(before(&external(), "CacheReady"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! ChartMuseum, to Harbor 2.7: Helm charts.
+//! ChartMuseum: the Helm chart repository, up to Harbor 2.7.
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use windlass::{Kinds, PlanError};
@@ -13,32 +13,33 @@ use crate::config::SecretKey;
 use crate::config::chartmuseum as file;
 use crate::wiring::{self, certificate, is_tls};
 use crate::workload::{
-    Check, ComponentBlueprint, Container, Deployed, Making, Parts, Pod, Probes, Sources, Strategy, Trust,
+    Check, ComponentObjects, Container, Deployed, Pod, Probes, RenderContext, Sources, Strategy, Trust,
     config_map, count, duration, mount, policy, seconds_of, secret, service,
 };
 
 use super::chartmuseum_storage::{Stored, stored};
 
-/// The plan of ChartMuseum.
-pub type ChartMuseumBlueprint = ComponentBlueprint<ChartMuseum>;
-
 impl Deployed for ChartMuseum {
     const BLUEPRINT: &'static str = "chartmuseum.goharbor.io";
-    const PART: catalogue::Component = catalogue::Component::ChartMuseum;
+    const COMPONENT: catalogue::Component = catalogue::Component::ChartMuseum;
 
     fn requires(kinds: &mut Kinds) {
         kinds.looks_at_made_by::<PersistentVolumeClaim>(blueprint::HARBOR_CLUSTER);
     }
 
-    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, PlanError> {
-        let (site, spec, served) = (making.site, &self.spec, self.spec.served());
+    fn objects(
+        &self,
+        context: &RenderContext<'_>,
+        sources: &mut Sources<'_>,
+    ) -> Result<ComponentObjects, PlanError> {
+        let (site, spec, served) = (context.site, &self.spec, self.spec.served());
         let mut trust = Trust::default();
         let Stored { storage, volumes } = stored(&spec.chart.storage, sources)?;
-        let input = input(spec, making.release, storage, sources, &mut trust)?;
+        let input = input(spec, context.release, storage, sources, &mut trust)?;
         let rendered = file::render(&input);
         let port = served.scheme();
         let probes = Probes::of(Check::Http { path: "/health", port, served });
-        let container = Container::new("chartmuseum", &making.image, probes)
+        let container = Container::new("chartmuseum", &context.image, probes)
             .env(rendered.env.clone())
             .port(port, served.container_port())
             .mount(mount("configuration", file::CONFIG_DIR));
@@ -67,12 +68,12 @@ impl Deployed for ChartMuseum {
         let files = spec.chart.storage.filesystem.iter().map(|files| &files.volume_source);
         let exclusive = sources.exclusive(files);
         let front = service::service(site, site.name(), &[service::Port::served(served)]);
-        let parts = Parts::new(site, rendered, pod, vec![front]);
-        Ok(Parts {
+        let objects = ComponentObjects::new(site, rendered, pod, vec![front]);
+        Ok(ComponentObjects {
             secret: None,
             strategy: if exclusive { Strategy::Recreate } else { Strategy::Rolling },
             policies: vec![policy::ingress(site, [served.container_port()])],
-            ..parts
+            ..objects
         })
     }
 }
@@ -145,7 +146,7 @@ fn cache(
     let Some(redis) = spec.cache.as_ref().and_then(|cache| cache.redis.as_ref()) else { return Ok(None) };
     let (field, password) = ("spec.cache.redis", redis.server.password_ref.as_deref());
     let mut server = wiring::redis_with(sources, trust, field, &redis.server, release, None)?;
-    // It knows one address only, unless Sentinels say more.
+    // ChartMuseum accepts one address only, except with Sentinel.
     if server.sentinel_master.is_none() {
         server.addresses.truncate(1);
     }

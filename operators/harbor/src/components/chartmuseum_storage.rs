@@ -1,10 +1,10 @@
-//! Where charts lie, and what ChartMuseum's pods need to get at them.
+//! The storage of ChartMuseum, with the volumes of its pods.
 
 use k8s_openapi::api::core::v1::{Volume, VolumeMount};
 use windlass::PlanError;
 
 use crate::api::chartmuseum_storage::{
-    ChartAmazon, ChartGcs, ChartOpenStack, ChartOss, ChartStorage as Given,
+    ChartAmazon, ChartGcs, ChartOpenStack, ChartOss, ChartStorage as StorageSettings,
 };
 use crate::api::driver::Azure;
 use crate::config::SecretKey;
@@ -13,44 +13,44 @@ use crate::workload::{Sources, at_field, mount_part};
 
 use super::registry_storage::{gcs_key, required};
 
-/// A storage, and the volumes that go with it.
+/// A storage with its volumes.
 pub(super) struct Stored {
     pub(super) storage: ChartStorage,
     pub(super) volumes: Vec<(Volume, VolumeMount)>,
 }
 
-pub(super) fn stored(given: &Given, sources: &mut Sources<'_>) -> Result<Stored, PlanError> {
+pub(super) fn stored(settings: &StorageSettings, sources: &mut Sources<'_>) -> Result<Stored, PlanError> {
     let field = |name: &str| format!("spec.chart.storage.{name}");
     let mut key = |name: &str, secret: &str| sources.key(&field(name), secret, "secret");
     let mut volumes = Vec::new();
-    let storage = if let Some(files) = &given.filesystem {
+    let storage = if let Some(files) = &settings.filesystem {
         let field = field("filesystem.volumeSource");
         let volume = files.volume_source.volume("storage").map_err(|error| at_field(&field, &error))?;
         volumes.push((volume, mount_part("storage", STORAGE_DIR, files.prefix.as_deref())));
         ChartStorage::files(files.prefix.as_deref())
-    } else if let Some(given) = &given.amazon {
-        let secret = given.access_secret_ref.as_ref();
-        amazon(given, secret.map(|secret| key("amazon.accessSecretRef", secret)))
-    } else if let Some(given) = &given.azure {
-        let secret = required(&field("azure.accountkeyRef"), given.account_key_ref.as_ref())?;
-        azure(given, key("azure.accountkeyRef", secret))?
-    } else if let Some(given) = &given.gcs {
-        volumes.push(gcs_key(sources, &field("gcs.keyDataSecretRef"), &given.key_data_secret_ref));
-        gcs(given)
-    } else if let Some(given) = &given.openstack {
-        let password = given.password_ref.as_ref();
-        openstack(given, password.map(|secret| key("openstack.passwordRef", secret)))
-    } else if let Some(given) = &given.oss {
-        oss(given, key("oss.accessSecretRef", &given.access_secret_ref))
+    } else if let Some(settings) = &settings.amazon {
+        let secret = settings.access_secret_ref.as_ref();
+        amazon(settings, secret.map(|secret| key("amazon.accessSecretRef", secret)))
+    } else if let Some(settings) = &settings.azure {
+        let secret = required(&field("azure.accountkeyRef"), settings.account_key_ref.as_ref())?;
+        azure(settings, key("azure.accountkeyRef", secret))?
+    } else if let Some(settings) = &settings.gcs {
+        volumes.push(gcs_key(sources, &field("gcs.keyDataSecretRef"), &settings.key_data_secret_ref));
+        gcs(settings)
+    } else if let Some(settings) = &settings.openstack {
+        let password = settings.password_ref.as_ref();
+        openstack(settings, password.map(|secret| key("openstack.passwordRef", secret)))
+    } else if let Some(settings) = &settings.oss {
+        oss(settings, key("oss.accessSecretRef", &settings.access_secret_ref))
     } else {
         return Err(PlanError::new(
-            "spec.chart.storage names no store: give one of amazon, azure, filesystem, gcs, openstack, oss",
+            "spec.chart.storage sets no storage backend: set one of amazon, azure, filesystem, gcs, openstack, oss",
         ));
     };
     Ok(Stored { storage, volumes })
 }
 
-/// Amazon's S3, and whoever speaks like it.
+/// Returns the settings for Amazon S3 and compatible storage.
 pub(crate) fn amazon(amazon: &ChartAmazon, secret_key: Option<SecretKey>) -> ChartStorage {
     ChartStorage::new("amazon")
         .with("STORAGE_AMAZON_BUCKET", &amazon.bucket)
@@ -62,18 +62,18 @@ pub(crate) fn amazon(amazon: &ChartAmazon, secret_key: Option<SecretKey>) -> Cha
         .secret("AWS_SECRET_ACCESS_KEY", secret_key)
 }
 
-/// Microsoft's Azure.
+/// Returns the settings for Azure Blob Storage.
 pub(crate) fn azure(azure: &Azure, account_key: SecretKey) -> Result<ChartStorage, PlanError> {
-    let given = |name: &str, value| required(&format!("spec.chart.storage.azure.{name}"), value);
+    let parameter = |name: &str, value| required(&format!("spec.chart.storage.azure.{name}"), value);
     Ok(ChartStorage::new("microsoft")
-        .with("STORAGE_MICROSOFT_CONTAINER", given("container", azure.container.as_ref())?)
+        .with("STORAGE_MICROSOFT_CONTAINER", parameter("container", azure.container.as_ref())?)
         .below("STORAGE_MICROSOFT_PREFIX", Some(&azure.path_prefix))
-        .with("AZURE_STORAGE_ACCOUNT", given("accountname", azure.account_name.as_ref())?)
+        .with("AZURE_STORAGE_ACCOUNT", parameter("accountname", azure.account_name.as_ref())?)
         .with("AZURE_BASE_URL", &azure.base_url)
         .secret("AZURE_STORAGE_ACCESS_KEY", Some(account_key)))
 }
 
-/// Google's Cloud Storage, with a key that is mounted.
+/// Returns the settings for Google Cloud Storage, with a mounted key.
 pub(crate) fn gcs(gcs: &ChartGcs) -> ChartStorage {
     ChartStorage::new("google")
         .with("STORAGE_GOOGLE_BUCKET", &gcs.bucket)
@@ -81,7 +81,7 @@ pub(crate) fn gcs(gcs: &ChartGcs) -> ChartStorage {
         .with("GOOGLE_APPLICATION_CREDENTIALS", GCS_KEY_PATH)
 }
 
-/// OpenStack's Swift. User, tenant and domain are given by name, or otherwise by number.
+/// Returns the settings for OpenStack Swift. User, tenant and domain are set by name, or else by id.
 pub(crate) fn openstack(swift: &ChartOpenStack, password: Option<SecretKey>) -> ChartStorage {
     let identities = [
         (&swift.username, "OS_USERNAME", &swift.user_id, "OS_USERID"),
@@ -100,7 +100,7 @@ pub(crate) fn openstack(swift: &ChartOpenStack, password: Option<SecretKey>) -> 
     })
 }
 
-/// Alibaba's OSS.
+/// Returns the settings for Alibaba OSS.
 pub(crate) fn oss(oss: &ChartOss, secret_key: SecretKey) -> ChartStorage {
     ChartStorage::new("alibaba")
         .with("STORAGE_ALIBABA_BUCKET", &oss.bucket)

@@ -10,38 +10,41 @@ use windlass_runtime::key::ObjectKey;
 use crate::api::children::Component as _;
 use crate::api::core_kind::{Core, CoreSpec};
 use crate::api::status::condition::SCHEMA_CLEAN;
-use crate::catalogue::{self, Release};
+use crate::catalogue::{self, Release, Version, admit_change};
 use crate::config::SecretKey;
 use crate::config::core_env as file;
 use crate::schema::{self, Readings, SchemaCheck};
 use crate::wiring::{self, certificate, is_tls};
 use crate::workload::{
-    Check, ComponentBlueprint, Container, Deployed, Making, Parts, Pod, Probes, Site, Sources, Trust,
+    Check, ComponentObjects, Container, Deployed, Pod, Probes, RenderContext, Site, Sources, Trust,
     config_map, duration, empty, mount_part, policy, secret, secret_if_there, service, version,
 };
 
-/// The plan of Core.
-pub type CoreBlueprint = ComponentBlueprint<Core>;
-
-/// The field of the status with the version at which it was last ready.
+/// The status field with the version at which Core was last ready.
 const VERSION: &str = "version";
-/// How many times ten seconds the migration of a large database may take, before Core is killed for not starting.
+/// Failure threshold of Core's startup probe, which runs every ten seconds: the migration of a large database
+/// takes time.
 const MIGRATION: i32 = 360;
 
 impl Deployed for Core {
     const BLUEPRINT: &'static str = "core.goharbor.io";
-    const PART: catalogue::Component = catalogue::Component::Core;
+    const COMPONENT: catalogue::Component = catalogue::Component::Core;
 
-    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, PlanError> {
-        let (site, spec, served) = (making.site, &self.spec, self.spec.served());
+    fn objects(
+        &self,
+        context: &RenderContext<'_>,
+        sources: &mut Sources<'_>,
+    ) -> Result<ComponentObjects, PlanError> {
+        self.refuse_downgrade(context.release)?;
+        let (site, spec, served) = (context.site, &self.spec, self.spec.served());
         let mut trust = Trust::default();
-        let input = input(spec, making.release, site, sources, &mut trust)?;
-        let rendered = file::render(&input, making.release, site.name());
+        let input = input(spec, context.release, site, sources, &mut trust)?;
+        let rendered = file::render(&input, context.release, site.name());
         let (port, check) =
             (served.scheme(), Check::Http { path: "/api/v2.0/ping", port: served.scheme(), served });
         let metrics = input.metrics.as_ref().map(|metrics| i32::from(metrics.port));
         let probes = Probes { patience: MIGRATION, ..Probes::of(check) };
-        let container = Container::new("core", &making.image, probes)
+        let container = Container::new("core", &context.image, probes)
             .env(rendered.env.clone())
             .port(port, served.container_port())
             .port_if("metrics", metrics)
@@ -69,7 +72,7 @@ impl Deployed for Core {
             trust.add(sources, "spec.components.tls.certificateRef", name, "ca.crt");
         }
         trust.add_all(sources, "spec.certificateRefs", &spec.certificate_refs);
-        let schema = Some(self.schema(making, sources, &input));
+        let schema = Some(self.schema(context, sources, &input));
         let pod = pod.trusting(trust);
 
         let mut ports = vec![service::Port::served(served)];
@@ -80,20 +83,24 @@ impl Deployed for Core {
         }
         let front = service::known_to_ingress(front, &self.metadata, served, port);
         let policy = policy::ingress(site, [Some(served.container_port()), metrics].into_iter().flatten());
-        Ok(Parts { policies: vec![policy], schema, ..Parts::new(site, rendered, pod, vec![front]) })
+        Ok(ComponentObjects {
+            policies: vec![policy],
+            schema,
+            ..ComponentObjects::new(site, rendered, pod, vec![front])
+        })
     }
 
-    fn tells(&self, seen: &PlanState<'_>, readings: &Readings) -> Option<Value> {
+    fn status_fields(&self, seen: &PlanState<'_>, readings: &Readings) -> Option<Value> {
         let key = self.key();
-        let wanted =
-            version::release(self.meta(), self.pods()).ok().map(|release| release.version().to_string());
+        let release = version::release(self.meta(), self.pods()).ok();
+        let wanted = release.as_ref().map(|release| release.version().to_string());
         let standing = self.standing().map(str::to_owned);
-        if standing == wanted {
+        if release.is_none_or(|release| !self.is_schema_due(&release)) {
             readings.forget(&key);
         }
         let (numbers, clean) = match readings.of(&key) {
             Some(reading) => (reading.numbers(), Some(reading.condition())),
-            None => self.told(),
+            None => self.written_schema(),
         };
         Some(json!({
             VERSION: if seen.is_ready() { wanted } else { standing },
@@ -104,13 +111,34 @@ impl Deployed for Core {
 }
 
 impl Core {
-    /// The version at which it was last ready, and its database migrated.
+    /// Returns the version at which Core was last ready with a migrated database.
     fn standing(&self) -> Option<&str> {
         self.status.as_ref()?.other.get(VERSION)?.as_str()
     }
 
-    /// What its status says of the schema already.
-    fn told(&self) -> (Option<Value>, Option<Value>) {
+    /// Returns true if the database has to be read: the version was never ready, or a newer version has
+    /// migrated the database further than this one can read.
+    fn is_schema_due(&self, release: &Release) -> bool {
+        let number =
+            self.status.as_ref().and_then(|status| status.other.get(schema::FIELD)?.get("version")?.as_i64());
+        let too_new = release.schema().zip(number).is_some_and(|(newest, number)| number > i64::from(newest));
+        too_new || self.standing() != Some(&*release.version().to_string())
+    }
+
+    /// Refuses a version that is older than the one to which Core has migrated the database.
+    fn refuse_downgrade(&self, release: &Release) -> Result<(), PlanError> {
+        let standing = self.standing().and_then(|text| text.parse::<Version>().ok());
+        match standing.filter(|standing| release.version() < standing) {
+            Some(standing) => {
+                admit_change(&standing, release.version())?;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the schema and its condition from the current status.
+    fn written_schema(&self) -> (Option<Value>, Option<Value>) {
         let Some(status) = &self.status else { return (None, None) };
         let clean = status.conditions.iter().find(|condition| condition.kind == SCHEMA_CLEAN);
         let clean = clean.map(|clean| {
@@ -119,11 +147,19 @@ impl Core {
         (status.other.get(schema::FIELD).cloned(), clean)
     }
 
-    /// The look at the database that this version migrates, unless it has done so.
-    fn schema(&self, making: &Making<'_>, sources: &mut Sources<'_>, input: &file::Core) -> SchemaCheck {
-        let due = self.standing() != Some(&*making.release.version().to_string());
-        let authority = |secret: &String| sources.value("spec.certificateRefs", secret, "ca.crt");
-        let authorities = self.spec.certificate_refs.iter().map(authority).collect();
+    /// Returns the check of the database that this version migrates, unless the migration is already done.
+    fn schema(
+        &self,
+        context: &RenderContext<'_>,
+        sources: &mut Sources<'_>,
+        input: &file::Core,
+    ) -> SchemaCheck {
+        let due = self.is_schema_due(context.release);
+        let own = self.spec.database.connection.certificate_ref.iter();
+        let own = own.map(|secret| ("spec.database.certificateRef", secret));
+        let listed = self.spec.certificate_refs.iter().map(|secret| ("spec.certificateRefs", secret));
+        let authority = |(field, secret): (&str, &String)| sources.value(field, secret, "ca.crt");
+        let authorities = own.chain(listed).map(authority).collect();
         let SecretKey { name, key, .. } = &input.database_password;
         let target = schema::Target {
             database: input.database.clone(),
@@ -131,7 +167,13 @@ impl Core {
             authorities,
             namespace: self.namespace().unwrap_or_default(),
         };
-        SchemaCheck { due, owner: self.key(), target, readings: Arc::clone(making.readings) }
+        SchemaCheck {
+            due,
+            newest: context.release.schema(),
+            owner: self.key(),
+            target,
+            readings: Arc::clone(context.readings),
+        }
     }
 
     fn key(&self) -> ObjectKey {
@@ -147,15 +189,15 @@ fn input(
     trust: &mut Trust,
 ) -> Result<file::Core, PlanError> {
     let (served, components) = (spec.served(), &spec.components);
-    let (database, database_password, pool) = wiring::core_database(sources, &spec.database)?;
+    let (database, database_password, pool) = wiring::core_database(sources, trust, &spec.database)?;
     let connection = &spec.redis.connection;
     let redis = wiring::redis(sources, trust, "spec.redis", &connection.server, release)?;
     let registry = &components.registry;
     let registry_redis = match &registry.redis {
-        Some(given) => {
+        Some(registry_redis) => {
             let field = "spec.components.registry.redis";
-            let redis = wiring::redis(sources, trust, field, &given.server, release)?;
-            Some((redis, wiring::redis_database(field, given.database)?))
+            let redis = wiring::redis(sources, trust, field, &registry_redis.server, release)?;
+            Some((redis, wiring::redis_database(field, registry_redis.database)?))
         }
         None => None,
     };
@@ -217,4 +259,44 @@ fn input(
         trace: wiring::trace(sources, spec.trace.as_ref())?,
         outbound,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Returns the first Core of the test manifests, with a status.
+    fn core(status: &Value) -> Core {
+        let manifests = include_str!("../../tests/manifests/components.yaml");
+        let all: Vec<Value> = serde_saphyr::from_multiple(manifests).unwrap();
+        let mut core = all.into_iter().find(|object| object["kind"] == "Core").unwrap();
+        core["status"] = status.clone();
+        serde_json::from_value(core).unwrap()
+    }
+
+    fn release(version: &str) -> Release {
+        Release::of(&version.parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn seam_m12_core_refuses_a_version_older_than_the_one_that_migrated_its_database() {
+        let migrated = core(&json!({"version": "2.15.2"}));
+        let refused = migrated.refuse_downgrade(&release("2.14.4")).unwrap_err().to_string();
+        assert!(refused.contains("2.15.2") && refused.contains("cannot be downgraded"), "{refused}");
+        assert!(migrated.refuse_downgrade(&release("2.15.2")).is_ok());
+        let waiting = core(&json!({"version": "2.14.4"}));
+        assert!(waiting.refuse_downgrade(&release("2.14.4")).is_ok(), "set back before the migration");
+        assert!(waiting.refuse_downgrade(&release("2.15.2")).is_ok(), "an upgrade");
+    }
+
+    #[test]
+    fn seam_m12_the_schema_is_read_again_while_it_is_newer_than_the_version_can_read() {
+        let old = release("2.14.4");
+        let at = |version: i64| core(&json!({"version": "2.14.4", schema::FIELD: {"version": version}}));
+        let newest = i64::from(old.schema().unwrap());
+        assert!(!at(newest).is_schema_due(&old), "ready at this version");
+        assert!(at(newest + 1).is_schema_due(&old), "a newer version has migrated the database");
+        assert!(at(newest).is_schema_due(&release("2.15.2")), "an upgrade");
+    }
 }

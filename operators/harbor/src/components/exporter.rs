@@ -1,4 +1,4 @@
-//! The exporter: what Harbor as a whole does, for Prometheus.
+//! Exporter: Prometheus metrics about the whole Harbor.
 
 use windlass::PlanError;
 
@@ -8,27 +8,28 @@ use crate::catalogue::{self, Release};
 use crate::config::exporter as file;
 use crate::wiring::{self, certificate};
 use crate::workload::{
-    Check, ComponentBlueprint, Container, Deployed, Making, Parts, Pod, Probes, Site, Sources, Trust,
-    duration, host, policy, port, secret, service,
+    Check, ComponentObjects, Container, Deployed, Pod, Probes, RenderContext, Site, Sources, Trust, duration,
+    host, policy, port, secret, service,
 };
 
 use super::jobservice::redis_namespace;
 
-/// The plan of an exporter.
-pub type ExporterBlueprint = ComponentBlueprint<Exporter>;
-
 impl Deployed for Exporter {
     const BLUEPRINT: &'static str = "exporter.goharbor.io";
-    const PART: catalogue::Component = catalogue::Component::Exporter;
+    const COMPONENT: catalogue::Component = catalogue::Component::Exporter;
 
-    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, PlanError> {
-        let (site, spec) = (making.site, &self.spec);
+    fn objects(
+        &self,
+        context: &RenderContext<'_>,
+        sources: &mut Sources<'_>,
+    ) -> Result<ComponentObjects, PlanError> {
+        let (site, spec) = (context.site, &self.spec);
         let mut trust = Trust::default();
-        let input = input(spec, making.release, site, sources, &mut trust)?;
-        let rendered = file::render(&input, making.release, site.name());
-        // Its own port is plain, whatever Core's is.
+        let input = input(spec, context.release, site, sources, &mut trust)?;
+        let rendered = file::render(&input, context.release, site.name());
+        // The metrics port is plain HTTP, also if Core uses TLS.
         let probes = Probes::of(Check::Http { path: "/", port: "metrics", served: Served::Http });
-        let container = Container::new("exporter", &making.image, probes)
+        let container = Container::new("exporter", &context.image, probes)
             .env(rendered.env.clone())
             .port("metrics", spec.port);
         let mut pod = Pod::of(container, &spec.component);
@@ -40,8 +41,12 @@ impl Deployed for Exporter {
         let front =
             service::service(site, site.name(), &[service::Port { name: "metrics", number: spec.port }]);
         let front = service::scraped(front, spec.port, &spec.path);
-        let parts = Parts::new(site, rendered, pod, vec![front]);
-        Ok(Parts { configs: Vec::new(), policies: vec![policy::ingress(site, [spec.port])], ..parts })
+        let objects = ComponentObjects::new(site, rendered, pod, vec![front]);
+        Ok(ComponentObjects {
+            configs: Vec::new(),
+            policies: vec![policy::ingress(site, [spec.port])],
+            ..objects
+        })
     }
 }
 
@@ -55,11 +60,11 @@ fn input(
     let url = &spec.core.url;
     let Some((scheme, core, own)) = host(url) else {
         return Err(PlanError::new(format!(
-            "spec.core.url: {url:?} is no URL: write it as in http://host:80"
+            "spec.core.url: {url:?} is not a URL: write it as http://host:80"
         )));
     };
     let usual = if scheme == "https" { 443 } else { 80 };
-    let (database, database_password, pool) = wiring::core_database(sources, &spec.database)?;
+    let (database, database_password, pool) = wiring::core_database(sources, trust, &spec.database)?;
     let queue = match spec.jobservice.as_ref().and_then(|jobservice| jobservice.redis_pool.as_ref()) {
         Some(pool) => {
             let field = "spec.jobservice.redisPool";

@@ -1,4 +1,4 @@
-//! The job service: replication, scans, garbage collection.
+//! JobService: replication, scans and garbage collection.
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use windlass::{Kinds, PlanError};
@@ -10,33 +10,34 @@ use crate::catalogue::{self, Release};
 use crate::config::jobservice::{self as file, Logger, job_log_dir, log_dir};
 use crate::wiring::{self, certificate, is_tls};
 use crate::workload::{
-    Check, ComponentBlueprint, Container, Deployed, Making, Parts, Pod, Probes, Site, Sources, Strategy,
-    Trust, at_field, config_map, count, duration, empty, mount, mount_part, policy, secret, service,
+    Check, ComponentObjects, Container, Deployed, Pod, Probes, RenderContext, Site, Sources, Strategy, Trust,
+    at_field, config_map, count, duration, empty, mount, mount_part, policy, secret, service,
 };
 
-/// The plan of a job service.
-pub type JobServiceBlueprint = ComponentBlueprint<JobService>;
-
-/// Where what users export of scans is kept.
+/// Directory of scan data that users export.
 const EXPORTS_DIR: &str = "/var/scandata_exports";
 
 impl Deployed for JobService {
     const BLUEPRINT: &'static str = "jobservice.goharbor.io";
-    const PART: catalogue::Component = catalogue::Component::JobService;
+    const COMPONENT: catalogue::Component = catalogue::Component::JobService;
 
     fn requires(kinds: &mut Kinds) {
         kinds.looks_at_made_by::<PersistentVolumeClaim>(blueprint::HARBOR_CLUSTER);
     }
 
-    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, PlanError> {
-        let (site, spec, served) = (making.site, &self.spec, self.spec.served());
+    fn objects(
+        &self,
+        context: &RenderContext<'_>,
+        sources: &mut Sources<'_>,
+    ) -> Result<ComponentObjects, PlanError> {
+        let (site, spec, served) = (context.site, &self.spec, self.spec.served());
         let mut trust = Trust::default();
-        let input = input(spec, making.release, site, sources, &mut trust)?;
-        let rendered = file::render(&input, making.release, site.name());
+        let input = input(spec, context.release, site, sources, &mut trust)?;
+        let rendered = file::render(&input, context.release, site.name());
         let port = served.scheme();
         let metrics = input.metrics.as_ref().map(|metrics| i32::from(metrics.port));
         let probes = Probes::of(Check::Http { path: "/api/v1/stats", port, served });
-        let container = Container::new("jobservice", &making.image, probes)
+        let container = Container::new("jobservice", &context.image, probes)
             .env(rendered.env.clone())
             .port(port, served.container_port())
             .port_if("metrics", metrics)
@@ -59,16 +60,17 @@ impl Deployed for JobService {
             front = service::scraped(front, i32::from(metrics.port), &metrics.path);
         }
         let policy = policy::ingress(site, [Some(served.container_port()), metrics].into_iter().flatten());
-        Ok(Parts {
+        Ok(ComponentObjects {
             strategy: Strategy::chosen("spec.updateStrategyType", &spec.update_strategy_type, exclusive)?,
             policies: vec![policy],
-            ..Parts::new(site, rendered, pod, vec![front])
+            ..ComponentObjects::new(site, rendered, pod, vec![front])
         })
     }
 }
 
-/// The prefix of a job service's keys in Redis. What is queued under another is not found any more, and the exporter looks there too.
-pub fn redis_namespace(namespace: &str, component: &str) -> String {
+/// Returns the prefix of JobService's keys in Redis. A changed prefix would lose all queued jobs; the
+/// exporter reads the same keys.
+pub(crate) fn redis_namespace(namespace: &str, component: &str) -> String {
     format!("jobservice::{namespace}::{component}")
 }
 
@@ -81,7 +83,9 @@ fn input(
 ) -> Result<file::JobService, PlanError> {
     let field = "spec.workerPool.redisPool";
     let Some(pool) = &spec.worker_pool.redis_pool else {
-        return Err(PlanError::new(format!("{field} is missing: say where the Redis of the queue is")));
+        return Err(PlanError::new(format!(
+            "{field} is missing: set the address of the Redis with the job queue"
+        )));
     };
     let registry = &spec.registry;
     let neighbours = [&spec.core.url, &spec.token_service.url, &registry.url, &registry.controller_url];
@@ -120,7 +124,7 @@ fn input(
     })
 }
 
-/// How much the job service itself logs, as far as it says.
+/// Returns the log level of JobService itself, if a logger sets one.
 fn level(loggers: &Loggers) -> String {
     let stdout = loggers.stdout.as_ref().map(|logger| logger.level);
     let file = loggers.files().first().map(|logger| logger.level);
@@ -128,22 +132,20 @@ fn level(loggers: &Loggers) -> String {
     stdout.or(file).or(database).unwrap_or_default().to_string()
 }
 
-fn loggers(field: &str, given: &Loggers, directory: fn(usize) -> String) -> Result<Vec<Logger>, PlanError> {
-    if given.is_empty() {
-        return Err(PlanError::new(format!(
-            "{field} is empty: give at least one of files, database, stdout"
-        )));
+fn loggers(field: &str, targets: &Loggers, directory: fn(usize) -> String) -> Result<Vec<Logger>, PlanError> {
+    if targets.is_empty() {
+        return Err(PlanError::new(format!("{field} is empty: set at least one of files, database, stdout")));
     }
     let mut loggers = Vec::new();
-    if let Some(database) = &given.database {
+    if let Some(database) = &targets.database {
         let sweeper =
             database.sweeper.as_ref().map(|time| duration(&format!("{field}.database.sweeper"), time));
         loggers.push(Logger::Database { level: database.level.to_string(), sweeper: sweeper.transpose()? });
     }
-    if let Some(stdout) = &given.stdout {
+    if let Some(stdout) = &targets.stdout {
         loggers.push(Logger::Stdout { level: stdout.level.to_string() });
     }
-    for (n, file) in given.files().iter().enumerate() {
+    for (n, file) in targets.files().iter().enumerate() {
         let sweeper =
             file.sweeper.as_ref().map(|time| duration(&format!("{field}.files[{n}].sweeper"), time));
         let (level, directory) = (file.level.to_string(), directory(n));

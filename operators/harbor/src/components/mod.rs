@@ -1,18 +1,18 @@
-//! The components of Harbor: one file each, from its spec to its parts.
+//! The components of Harbor: one file for each, from its spec to its objects.
 
-pub mod chartmuseum;
+pub(crate) mod chartmuseum;
 pub(crate) mod chartmuseum_storage;
-pub mod core_pods;
-pub mod exporter;
-pub mod jobservice;
-pub mod notaryserver;
-pub mod notarysigner;
-pub mod portal;
+pub(crate) mod core_pods;
+pub(crate) mod exporter;
+pub(crate) mod jobservice;
+pub(crate) mod notaryserver;
+pub(crate) mod notarysigner;
+pub(crate) mod portal;
 pub mod registry;
 mod registry_config;
 pub(crate) mod registry_storage;
-pub mod registryctl;
-pub mod trivy;
+pub(crate) mod registryctl;
+pub(crate) mod trivy;
 
 use std::sync::Arc;
 
@@ -28,8 +28,8 @@ use crate::api::{
 use crate::settings::HarborSettings;
 use crate::workload::{ComponentBlueprint, Deployed};
 
-/// Adds the controllers of all components to an operator, but for those that are disabled.
-pub fn with_components(operator: Operator, settings: &HarborSettings) -> Operator {
+/// Adds the controllers of all components that are not disabled.
+pub(crate) fn with_components(operator: Operator, settings: &HarborSettings) -> Operator {
     let settings = &Arc::new(settings.clone());
     let operator = with::<Portal>(operator, settings);
     let operator = with::<Registry>(operator, settings);
@@ -55,8 +55,8 @@ fn with<C: Deployed>(operator: Operator, settings: &Arc<HarborSettings>) -> Oper
     }
 }
 
-/// Adds the controller of a blueprint, for the class of objects that this operator looks after.
-pub fn with_blueprint<B: Blueprint + Clone>(
+/// Adds the controller of a blueprint for the operator's class of objects.
+pub(crate) fn with_blueprint<B: Blueprint + Clone>(
     operator: Operator,
     blueprint: B,
     settings: &Arc<HarborSettings>,

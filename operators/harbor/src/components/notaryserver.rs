@@ -1,4 +1,4 @@
-//! The Notary server, to Harbor 2.8: it keeps signatures.
+//! NotaryServer: stores signatures, up to Harbor 2.8.
 
 use windlass::PlanError;
 
@@ -9,27 +9,28 @@ use crate::catalogue;
 use crate::config::notary as file;
 use crate::wiring::{self, CERTIFICATE, certificate};
 use crate::workload::{
-    Check, ComponentBlueprint, Container, Deployed, Making, Parts, Pod, Probes, Sources, config_map, mount,
+    Check, ComponentObjects, Container, Deployed, Pod, Probes, RenderContext, Sources, config_map, mount,
     policy, port, secret, service,
 };
 
-/// The plan of a Notary server.
-pub type NotaryServerBlueprint = ComponentBlueprint<NotaryServer>;
-
-/// The port of its pods, with TLS and without.
+/// Port of the pods, with and without TLS.
 const PORT: i32 = 4443;
 
 impl Deployed for NotaryServer {
     const BLUEPRINT: &'static str = "notaryserver.goharbor.io";
-    const PART: catalogue::Component = catalogue::Component::NotaryServer;
+    const COMPONENT: catalogue::Component = catalogue::Component::NotaryServer;
 
-    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, PlanError> {
-        let (site, spec) = (making.site, &self.spec);
+    fn objects(
+        &self,
+        context: &RenderContext<'_>,
+        sources: &mut Sources<'_>,
+    ) -> Result<ComponentObjects, PlanError> {
+        let (site, spec) = (context.site, &self.spec);
         let served = Served::with(spec.tls.as_ref());
         let input = input(spec, sources)?;
         let rendered = file::render_server(&input, site.name());
         let probes = Probes::of(Check::Tcp { port: "api" });
-        let container = Container::new("notaryserver", &making.image, probes)
+        let container = Container::new("notaryserver", &context.image, probes)
             .shell(file::server_command(input.storage.migrate))
             .env(rendered.env.clone())
             .port("api", PORT)
@@ -50,17 +51,19 @@ impl Deployed for NotaryServer {
             pod =
                 pod.with(secret("auth-certificates", name, &[("tls.crt", "tls.crt")]), file::SERVER_AUTH_DIR);
         }
+        let postgres = spec.storage.as_ref().map(|storage| &storage.postgres);
+        let pod = with_database_authority(pod, sources, postgres);
         let api = service::Port { name: "api", number: served.service_port() };
         let front = service::service(site, site.name(), &[api]);
         let front = service::known_to_ingress(front, &self.metadata, served, "api");
-        let parts = Parts::new(site, rendered, pod, vec![front]);
-        Ok(Parts { policies: vec![policy::ingress(site, [PORT])], ..parts })
+        let objects = ComponentObjects::new(site, rendered, pod, vec![front]);
+        Ok(ComponentObjects { policies: vec![policy::ingress(site, [PORT])], ..objects })
     }
 }
 
 fn input(spec: &NotaryServerSpec, sources: &mut Sources<'_>) -> Result<file::NotaryServer, PlanError> {
-    let Some(given) = &spec.storage else {
-        return Err(PlanError::new("spec.storage is missing: say where the PostgreSQL of Notary is"));
+    let Some(notary_storage) = &spec.storage else {
+        return Err(PlanError::new("spec.storage is missing: set the address of Notary's PostgreSQL"));
     };
     let signer = match &spec.trust_service.remote {
         Some(remote) => Some(file::Signer {
@@ -74,7 +77,7 @@ fn input(spec: &NotaryServerSpec, sources: &mut Sources<'_>) -> Result<file::Not
     Ok(file::NotaryServer {
         tls: spec.tls.is_some(),
         log_level: spec.log_level().to_string(),
-        storage: storage(sources, &given.postgres, spec.migration_enabled, "notaryserver")?,
+        storage: storage(sources, &notary_storage.postgres, spec.migration_enabled, "notaryserver")?,
         signer,
         auth: spec.authentication.as_ref().map(|authentication| {
             let token = &authentication.token;
@@ -88,7 +91,7 @@ fn input(spec: &NotaryServerSpec, sources: &mut Sources<'_>) -> Result<file::Not
     })
 }
 
-/// The database of either of Notary's parts.
+/// Returns the database of NotaryServer or NotarySigner.
 pub(super) fn storage(
     sources: &mut Sources<'_>,
     postgres: &PostgresConnection,
@@ -99,8 +102,20 @@ pub(super) fn storage(
     let password = postgres.password_ref.as_ref();
     Ok(file::NotaryStorage {
         database: wiring::database(field, postgres, name)?,
+        authority: postgres.certificate_ref.is_some(),
         password: password
             .map(|secret| sources.database_password_value(&format!("{field}.passwordRef"), secret)),
         migrate: migrate.unwrap_or(true),
     })
+}
+
+/// Mounts the certificate authority of the database, if there is one.
+pub(super) fn with_database_authority(
+    pod: Pod,
+    sources: &mut Sources<'_>,
+    postgres: Option<&PostgresConnection>,
+) -> Pod {
+    let Some(name) = postgres.and_then(|postgres| postgres.certificate_ref.as_deref()) else { return pod };
+    sources.files("spec.storage.postgres.certificateRef", name, &["ca.crt"]);
+    pod.with(secret("database-certificate", name, &[("ca.crt", "ca.crt")]), file::DATABASE_SSL_DIR)
 }

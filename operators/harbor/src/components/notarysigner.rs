@@ -1,4 +1,4 @@
-//! The Notary signer, to Harbor 2.8: it keeps the keys that sign.
+//! NotarySigner: stores the signing keys, up to Harbor 2.8.
 
 use k8s_openapi::api::core::v1::{EnvFromSource, SecretEnvSource};
 use windlass::PlanError;
@@ -8,24 +8,25 @@ use crate::catalogue;
 use crate::config::notary as file;
 use crate::wiring::CERTIFICATE;
 use crate::workload::{
-    Check, ComponentBlueprint, Container, Deployed, Making, Parts, Pod, Probes, Sources, config_map, mount,
+    Check, ComponentObjects, Container, Deployed, Pod, Probes, RenderContext, Sources, config_map, mount,
     policy, secret, service,
 };
 
-use super::notaryserver::storage;
+use super::notaryserver::{storage, with_database_authority};
 
-/// The plan of a Notary signer.
-pub type NotarySignerBlueprint = ComponentBlueprint<NotarySigner>;
-
-/// The port of its pods and of its Service.
-pub const PORT: i32 = 7899;
+/// Port of the pods and of the Service.
+pub(crate) const PORT: i32 = 7899;
 
 impl Deployed for NotarySigner {
     const BLUEPRINT: &'static str = "notarysigner.goharbor.io";
-    const PART: catalogue::Component = catalogue::Component::NotarySigner;
+    const COMPONENT: catalogue::Component = catalogue::Component::NotarySigner;
 
-    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, PlanError> {
-        let (site, spec) = (making.site, &self.spec);
+    fn objects(
+        &self,
+        context: &RenderContext<'_>,
+        sources: &mut Sources<'_>,
+    ) -> Result<ComponentObjects, PlanError> {
+        let (site, spec) = (context.site, &self.spec);
         let input = file::NotarySigner {
             log_level: spec.log_level().to_string(),
             storage: storage(sources, &spec.storage.postgres, spec.migration_enabled, "notarysigner")?,
@@ -40,7 +41,7 @@ impl Deployed for NotarySigner {
             ..EnvFromSource::default()
         };
         let probes = Probes::of(Check::Tcp { port: "api" });
-        let container = Container::new("notarysigner", &making.image, probes)
+        let container = Container::new("notarysigner", &context.image, probes)
             .shell(file::signer_command(input.storage.migrate))
             .env(rendered.env.clone())
             .env_from(keys)
@@ -51,8 +52,9 @@ impl Deployed for NotarySigner {
         let mut pod = Pod::of(container, &spec.component)
             .with(secret("certificates", certificate, &[]), file::SIGNER_SSL_DIR);
         pod.volumes.push(config_map("configuration", site.name()));
+        let pod = with_database_authority(pod, sources, Some(&spec.storage.postgres));
         let front = service::service(site, site.name(), &[service::Port { name: "api", number: PORT }]);
-        let parts = Parts::new(site, rendered, pod, vec![front]);
-        Ok(Parts { policies: vec![policy::ingress(site, [PORT])], ..parts })
+        let objects = ComponentObjects::new(site, rendered, pod, vec![front]);
+        Ok(ComponentObjects { policies: vec![policy::ingress(site, [PORT])], ..objects })
     }
 }

@@ -1,4 +1,4 @@
-//! The portal: an nginx that serves the pages that users see.
+//! Portal: nginx with the pages of the web interface.
 
 use windlass::PlanError;
 
@@ -7,19 +7,20 @@ use crate::catalogue;
 use crate::config::portal::{CONFIG_KEY, CONFIG_PATH, Families, Portal as Input, SSL_DIR, render};
 use crate::wiring::{certificate, is_tls};
 use crate::workload::{
-    Check, ComponentBlueprint, Container, Deployed, Making, Parts, Pod, Probes, Sources, config_map, count,
+    Check, ComponentObjects, Container, Deployed, Pod, Probes, RenderContext, Sources, config_map, count,
     mount_part, policy, secret, service,
 };
 
-/// The plan of a portal.
-pub type PortalBlueprint = ComponentBlueprint<Portal>;
-
 impl Deployed for Portal {
     const BLUEPRINT: &'static str = "portal.goharbor.io";
-    const PART: catalogue::Component = catalogue::Component::Portal;
+    const COMPONENT: catalogue::Component = catalogue::Component::Portal;
 
-    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, PlanError> {
-        let (site, spec, served) = (making.site, &self.spec, self.spec.served());
+    fn objects(
+        &self,
+        context: &RenderContext<'_>,
+        sources: &mut Sources<'_>,
+    ) -> Result<ComponentObjects, PlanError> {
+        let (site, spec, served) = (context.site, &self.spec, self.spec.served());
         let families = spec.network.as_ref();
         let input = Input {
             tls: is_tls(served),
@@ -31,7 +32,7 @@ impl Deployed for Portal {
         };
         let port = served.scheme();
         let probes = Probes::of(Check::Http { path: "/", port, served });
-        let container = Container::new("portal", &making.image, probes)
+        let container = Container::new("portal", &context.image, probes)
             .port(port, served.container_port())
             .mount(mount_part("configuration", CONFIG_PATH, Some(CONFIG_KEY)));
         let mut pod = Pod::of(container, &spec.component);
@@ -41,11 +42,11 @@ impl Deployed for Portal {
         }
         let front = service::service(site, site.name(), &[service::Port::served(served)]);
         let front = service::known_to_ingress(front, &self.metadata, served, port);
-        let parts = Parts::new(site, render(&input, making.release), pod, vec![front]);
-        Ok(Parts {
+        let objects = ComponentObjects::new(site, render(&input, context.release), pod, vec![front]);
+        Ok(ComponentObjects {
             secret: None,
             policies: vec![policy::ingress(site, [served.container_port()]), policy::no_egress(site)],
-            ..parts
+            ..objects
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The registry: images come in and go out. Its controller runs beside it, in the same pods.
+//! Registry: Distribution, which stores images. The RegistryController runs in the same pods.
 
 use std::collections::BTreeMap;
 
@@ -17,38 +17,42 @@ use crate::config::registryctl as controller_file;
 use crate::config::{Env, Rendered};
 use crate::wiring::{self, certificate, is_tls};
 use crate::workload::{
-    Check, ComponentBlueprint, Config, Container, Deployed, Making, Parts, Pod, Probes, Sources, Strategy,
-    Trust, config_map, mount, policy, secret, service, version,
+    Check, ComponentBlueprint, ComponentObjects, Config, Container, Deployed, Pod, Probes, RenderContext,
+    Sources, Strategy, Trust, config_map, mount, policy, secret, service, version,
 };
 
 use super::registry_config::input;
 use super::registry_storage::{Stored, stored};
 use super::registryctl;
 
-/// The plan of a registry.
+/// The blueprint of a Registry.
 pub type RegistryBlueprint = ComponentBlueprint<Registry>;
 
-/// The port of its pods, with TLS and without.
+/// Port of the pods, with and without TLS.
 const PORT: i32 = 5000;
 
 impl Deployed for Registry {
     const BLUEPRINT: &'static str = "registry.goharbor.io";
-    const PART: catalogue::Component = catalogue::Component::Registry;
+    const COMPONENT: catalogue::Component = catalogue::Component::Registry;
 
     fn requires(kinds: &mut Kinds) {
         kinds.looks_at_made_by::<PersistentVolumeClaim>(blueprint::HARBOR_CLUSTER);
         kinds.looks_at_made_by::<RegistryController>(blueprint::HARBOR);
     }
 
-    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, PlanError> {
-        let (site, spec, served) = (making.site, &self.spec, self.spec.served());
+    fn objects(
+        &self,
+        context: &RenderContext<'_>,
+        sources: &mut Sources<'_>,
+    ) -> Result<ComponentObjects, PlanError> {
+        let (site, spec, served) = (context.site, &self.spec, self.spec.served());
         let mut trust = Trust::default();
         let stored = stored(&spec.storage.driver, sources, &mut trust)?;
-        let input = input(spec, making.release, &stored, sources, &mut trust)?;
-        let rendered = file::render(&input, making.release, site.name());
+        let input = input(spec, context.release, &stored, sources, &mut trust)?;
+        let rendered = file::render(&input, context.release, site.name());
         let debug = input.http.debug.as_ref().map(|debug| i32::from(debug.port));
         let probes = Probes::of(Check::Http { path: "/", port: "api", served });
-        let container = Container::new("registry", &making.image, probes)
+        let container = Container::new("registry", &context.image, probes)
             .args(["serve".to_owned(), format!("{}/{}", file::CONFIG_DIR, file::CONFIG_KEY)])
             .env(rendered.env.clone())
             .port("api", PORT)
@@ -59,7 +63,7 @@ impl Deployed for Registry {
         pod.volumes.push(configuration(site.name(), &rendered));
         let pod = files(spec, pod, stored, sources, &mut trust)?;
 
-        let (pod, beside) = beside(self, making, pod, sources, &mut trust)?;
+        let (pod, beside) = beside(self, context, pod, sources, &mut trust)?;
         trust.add_all(sources, "spec.certificateRefs", &spec.certificate_refs);
         let pod = pod.trusting(trust);
 
@@ -72,25 +76,26 @@ impl Deployed for Registry {
         let exclusive = sources
             .exclusive(spec.storage.driver.filesystem.iter().map(|filesystem| &filesystem.volume_source));
         let reached = [Some(PORT), debug, beside.as_ref().map(|beside| beside.port)];
-        let mut parts = Parts::new(site, rendered, pod, vec![front]);
-        parts.strategy = Strategy::chosen("spec.updateStrategyType", &spec.update_strategy_type, exclusive)?;
-        parts.policies = vec![policy::ingress(site, reached.into_iter().flatten())];
+        let mut objects = ComponentObjects::new(site, rendered, pod, vec![front]);
+        objects.strategy =
+            Strategy::chosen("spec.updateStrategyType", &spec.update_strategy_type, exclusive)?;
+        objects.policies = vec![policy::ingress(site, reached.into_iter().flatten())];
         if let Some(beside) = beside {
-            parts.services.push(beside.front);
-            parts.annotations = beside.annotations;
-            parts.configs.push(beside.config);
+            objects.services.push(beside.front);
+            objects.annotations = beside.annotations;
+            objects.configs.push(beside.config);
         } else {
-            // Until it is there, what was made of it stays.
-            parts.configs.push(Config {
+            // While the RegistryController is unknown, its ConfigMap is kept.
+            objects.configs.push(Config {
                 name: child_of::<RegistryController>(site.component(), &[]),
                 data: BTreeMap::new(),
             });
         }
-        Ok(parts)
+        Ok(objects)
     }
 }
 
-/// The file, from wherever it could be put.
+/// Returns the ConfigMap or Secret with the registry's configuration file.
 fn configuration(name: &str, rendered: &Rendered) -> k8s_openapi::api::core::v1::Volume {
     if rendered.secret.contains_key(file::CONFIG_KEY) {
         secret("registry-config", name, &[(file::CONFIG_KEY, file::CONFIG_KEY)])
@@ -99,7 +104,7 @@ fn configuration(name: &str, rendered: &Rendered) -> k8s_openapi::api::core::v1:
     }
 }
 
-/// All that the registry and its controller read as files.
+/// Mounts all files that the registry and its controller read.
 fn files(
     spec: &RegistrySpec,
     mut pod: Pod,
@@ -144,7 +149,7 @@ fn directory(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(directory, _)| directory)
 }
 
-/// What comes of the controller beside the registry.
+/// The objects of the RegistryController.
 struct Beside {
     front: k8s_openapi::api::core::v1::Service,
     config: Config,
@@ -152,10 +157,11 @@ struct Beside {
     annotations: BTreeMap<String, String>,
 }
 
-/// Adds the controller to the registry's pods. It opens the same storage, so it has all that the registry has.
+/// Adds the RegistryController to the registry's pods, with all mounts of the registry, because it opens the
+/// same storage.
 fn beside(
     registry: &Registry,
-    making: &Making<'_>,
+    context: &RenderContext<'_>,
     mut pod: Pod,
     sources: &mut Sources<'_>,
     trust: &mut Trust,
@@ -166,13 +172,13 @@ fn beside(
     let spec = &controller.spec;
     let named =
         |error: PlanError| PlanError::new(format!("RegistryController {}: {error}", controller.name_any()));
-    // Without a word of its own, it is of the registry's release.
+    // Without a version of its own, the controller has the registry's release.
     let release = match (controller.annotations().get(VERSION), &spec.component.image) {
-        (None, None) => making.release.clone(),
+        (None, None) => context.release.clone(),
         _ => version::release(&controller.metadata, &spec.component).map_err(named)?,
     };
     let it = catalogue::Component::RegistryController;
-    let image = version::image(&release, it, &spec.component, making.settings).map_err(named)?;
+    let image = version::image(&release, it, &spec.component, context.settings).map_err(named)?;
     let (served, own) = (spec.served(), "RegistryController spec");
     let key = |sources: &mut Sources<'_>, field: &str, secret: &Option<String>| {
         secret.as_ref().map(|secret| sources.key(&format!("{own}.authentication.{field}"), secret, "secret"))
@@ -185,7 +191,7 @@ fn beside(
         trace: wiring::trace(sources, registry.spec.trace.as_ref())?,
     };
     let rendered = controller_file::render(&input);
-    let name = child_of::<RegistryController>(making.site.component(), &[]);
+    let name = child_of::<RegistryController>(context.site.component(), &[]);
     let (mut env, mut mounts): (Vec<Env>, Vec<_>) = pod
         .containers
         .first()
@@ -208,7 +214,7 @@ fn beside(
         .mounts(mounts);
     pod.containers.push((container, spec.component.clone()));
     let beside = Beside {
-        front: service::service(making.site, &name, &[service::Port::served(served)]),
+        front: service::service(context.site, &name, &[service::Port::served(served)]),
         config: Config { name, data: rendered.config },
         port: served.container_port(),
         annotations: [(registryctl::REVISION.to_owned(), registryctl::revision(&controller))].into(),

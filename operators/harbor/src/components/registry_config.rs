@@ -1,4 +1,4 @@
-//! From the spec of a registry to what its file says.
+//! Converts the spec of a Registry into the input of its configuration file.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::workload::{Sources, Trust, count, duration, port, seconds_of};
 
 use super::registry_storage::Stored;
 
-/// How long running uploads may go on when a pod stops: less than the pod has.
+/// Seconds that running uploads may continue when a pod stops; less than the grace period of the pod.
 const DRAIN: u64 = 60;
 
 pub(super) fn input(
@@ -26,22 +26,22 @@ pub(super) fn input(
     trust: &mut Trust,
 ) -> Result<file::Registry, PlanError> {
     let usual = RegistryHttp::default();
-    let given = spec.http.as_ref().unwrap_or(&usual);
+    let section = spec.http.as_ref().unwrap_or(&usual);
     let storage = &spec.storage;
     let cached = storage.cache.as_ref().and_then(|cache| cache.blob_descriptor);
     let cache = match (cached, redis(spec, release, sources, trust)?) {
         (Some(BlobDescriptorCache::Redis), Some(redis)) => file::Cache::Redis(redis),
         (Some(BlobDescriptorCache::Redis), None) => {
-            let said = "spec.storage.cache.blobdescriptor: \"redis\", but spec.redis is missing: say where Redis is, or write inmemory";
-            return Err(PlanError::new(said));
+            let message = "spec.storage.cache.blobdescriptor: \"redis\", but spec.redis is missing: set the address of Redis, or use inmemory";
+            return Err(PlanError::new(message));
         }
         (Some(BlobDescriptorCache::InMemory) | None, _) => file::Cache::InMemory,
     };
-    let http_secret = given.secret_ref.as_deref();
+    let http_secret = section.secret_ref.as_deref();
     let maintenance = storage.maintenance.as_ref();
     Ok(file::Registry {
         log: log(spec, sources),
-        http: http(given)?,
+        http: http(section)?,
         http_secret: http_secret.map(|secret| {
             let key = sources.one_of("spec.http.secretRef", secret, &[file::HTTP_SECRET, "secret"]);
             match sources.text(&key).filter(|text| !survives(text.expose())) {
@@ -56,13 +56,13 @@ pub(super) fn input(
             .collect(),
         storage: stored.driver.clone(),
         cache,
-        // Harbor deletes nothing without.
+        // Harbor cannot delete images unless deletion is enabled.
         delete: storage.delete.as_ref().is_none_or(|delete| delete.enabled),
         redirect_disabled: storage.redirect.as_ref().is_some_and(|redirect| redirect.disable),
-        read_only: maintenance.and_then(|all| all.read_only.as_ref()).is_some_and(|given| given.enabled),
+        read_only: maintenance.and_then(|all| all.read_only.as_ref()).is_some_and(|section| section.enabled),
         upload_purging: match maintenance
             .and_then(|all| all.upload_purging.as_ref())
-            .filter(|given| given.enabled)
+            .filter(|section| section.enabled)
         {
             Some(purging) => Some(file::UploadPurging {
                 age: duration("spec.storage.maintenance.uploadPurging.age", &purging.age)?,
@@ -97,17 +97,17 @@ fn log(spec: &RegistrySpec, sources: &mut Sources<'_>) -> file::Log {
     }
 }
 
-fn http(given: &RegistryHttp) -> Result<file::Http, PlanError> {
-    let debug = given.debug.as_ref();
+fn http(section: &RegistryHttp) -> Result<file::Http, PlanError> {
+    let debug = section.debug.as_ref();
     Ok(file::Http {
-        net: given.net.to_string(),
-        host: given.host.clone(),
-        prefix: given.prefix.clone(),
-        headers: given.headers.clone(),
-        http2_disabled: given.http2.as_ref().is_some_and(|http2| http2.disabled),
-        relative_urls: given.relative_urls,
-        drain_timeout: Some(seconds_of("spec.http.drainTimeout", given.drain_timeout.as_ref(), DRAIN)?),
-        tls: given.tls.is_some(),
+        net: section.net.to_string(),
+        host: section.host.clone(),
+        prefix: section.prefix.clone(),
+        headers: section.headers.clone(),
+        http2_disabled: section.http2.as_ref().is_some_and(|http2| http2.disabled),
+        relative_urls: section.relative_urls,
+        drain_timeout: Some(seconds_of("spec.http.drainTimeout", section.drain_timeout.as_ref(), DRAIN)?),
+        tls: section.tls.is_some(),
         debug: match debug {
             Some(debug) => {
                 let prometheus = debug.prometheus.as_ref().filter(|prometheus| prometheus.enabled);
@@ -122,19 +122,19 @@ fn http(given: &RegistryHttp) -> Result<file::Http, PlanError> {
 }
 
 fn middlewares(spec: &RegistrySpec, sources: &mut Sources<'_>) -> file::Middlewares {
-    let Some(given) = &spec.middlewares else { return file::Middlewares::default() };
-    let mut all = |kind: &str, given: &[RegistryMiddleware]| {
+    let Some(section) = &spec.middlewares else { return file::Middlewares::default() };
+    let mut all = |kind: &str, section: &[RegistryMiddleware]| {
         let one = |(n, middleware): (usize, &RegistryMiddleware)| {
             let field = format!("spec.middlewares.{kind}[{n}].optionsRef");
             let options = middleware.options_ref.as_ref().map(|secret| sources.options(&field, secret));
             file::Middleware { name: middleware.name.clone(), options: options.unwrap_or_default() }
         };
-        given.iter().enumerate().map(one).collect::<Vec<_>>()
+        section.iter().enumerate().map(one).collect::<Vec<_>>()
     };
     file::Middlewares {
-        registry: all("registry", &given.registry),
-        repository: all("repository", &given.repository),
-        storage: all("storage", &given.storage),
+        registry: all("registry", &section.registry),
+        repository: all("repository", &section.repository),
+        storage: all("storage", &section.storage),
     }
 }
 
@@ -144,21 +144,21 @@ fn redis(
     sources: &mut Sources<'_>,
     trust: &mut Trust,
 ) -> Result<Option<file::RegistryRedis>, PlanError> {
-    let Some(given) = &spec.redis else { return Ok(None) };
-    let server = wiring::redis(sources, trust, "spec.redis", &given.connection.server, release)?;
-    let database = wiring::redis_database("spec.redis", given.connection.database)?;
+    let Some(section) = &spec.redis else { return Ok(None) };
+    let server = wiring::redis(sources, trust, "spec.redis", &section.connection.server, release)?;
+    let database = wiring::redis_database("spec.redis", section.connection.database)?;
     let mut redis = file::RegistryRedis::new(server, database);
     let times = [
-        ("spec.redis.dialTimeout", &given.dial_timeout, &mut redis.dial_timeout),
-        ("spec.redis.readTimeout", &given.read_timeout, &mut redis.read_timeout),
-        ("spec.redis.writeTimeout", &given.write_timeout, &mut redis.write_timeout),
+        ("spec.redis.dialTimeout", &section.dial_timeout, &mut redis.dial_timeout),
+        ("spec.redis.readTimeout", &section.read_timeout, &mut redis.read_timeout),
+        ("spec.redis.writeTimeout", &section.write_timeout, &mut redis.write_timeout),
     ];
-    for (field, said, time) in times {
-        if let Some(said) = said {
-            *time = duration(field, said)?;
+    for (field, value, time) in times {
+        if let Some(value) = value {
+            *time = duration(field, value)?;
         }
     }
-    if let Some(pool) = &given.pool {
+    if let Some(pool) = &section.pool {
         redis.idle_timeout = duration("spec.redis.pool.idleTimeout", &pool.idle_timeout)?;
         redis.max_active = count(pool.max_active);
         redis.max_idle = count(pool.max_idle);
@@ -175,21 +175,21 @@ fn schema1(spec: &RegistrySpec) -> file::Schema1 {
 }
 
 fn validation(spec: &RegistrySpec) -> file::Validation {
-    let Some(given) = &spec.validation else { return file::Validation::default() };
-    let urls = given.manifests.as_ref().and_then(|manifests| manifests.urls.as_ref());
+    let Some(section) = &spec.validation else { return file::Validation::default() };
+    let urls = section.manifests.as_ref().and_then(|manifests| manifests.urls.as_ref());
     file::Validation {
-        disabled: given.disabled.unwrap_or(false),
+        disabled: section.disabled.unwrap_or(false),
         allow: urls.map(|urls| urls.allow.clone()).unwrap_or_default(),
         deny: urls.map(|urls| urls.deny.clone()).unwrap_or_default(),
     }
 }
 
 fn auth(spec: &RegistrySpec) -> Option<file::Auth> {
-    let given = spec.authentication.as_ref()?;
-    if let Some(passwords) = &given.ht_passwd {
+    let section = spec.authentication.as_ref()?;
+    if let Some(passwords) = &section.ht_passwd {
         return Some(file::Auth::Htpasswd { realm: passwords.realm.clone() });
     }
-    if let Some(token) = &given.token {
+    if let Some(token) = &section.token {
         return Some(file::Auth::Token {
             realm: token.realm.clone(),
             service: token.service.clone(),
@@ -197,12 +197,12 @@ fn auth(spec: &RegistrySpec) -> Option<file::Auth> {
             autoredirect: token.autoredirect.unwrap_or(false),
         });
     }
-    let silly = given.silly.as_ref()?;
+    let silly = section.silly.as_ref()?;
     Some(file::Auth::Silly { realm: silly.realm.clone(), service: silly.service.clone() })
 }
 
 fn notifications(spec: &RegistrySpec) -> Result<file::Notifications, PlanError> {
-    let Some(given) = &spec.notifications else {
+    let Some(section) = &spec.notifications else {
         return Ok(file::Notifications { include_references: true, endpoints: Vec::new() });
     };
     let endpoint = |(n, endpoint): (usize, &crate::api::registry_health::NotificationEndpoint)| {
@@ -222,14 +222,14 @@ fn notifications(spec: &RegistrySpec) -> Result<file::Notifications, PlanError> 
         })
     };
     Ok(file::Notifications {
-        include_references: given.events.as_ref().is_none_or(|events| events.include_references),
-        endpoints: given.endpoints.iter().enumerate().map(endpoint).collect::<Result<_, PlanError>>()?,
+        include_references: section.events.as_ref().is_none_or(|events| events.include_references),
+        endpoints: section.endpoints.iter().enumerate().map(endpoint).collect::<Result<_, PlanError>>()?,
     })
 }
 
-fn health(given: Option<&RegistryHealth>) -> Result<file::Health, PlanError> {
+fn health(section: Option<&RegistryHealth>) -> Result<file::Health, PlanError> {
     let usual = file::HealthCheck { interval: Duration::from_secs(5), threshold: 3 };
-    let Some(given) = given else {
+    let Some(section) = section else {
         return Ok(file::Health {
             storage: Some(usual),
             files: Vec::new(),
@@ -237,7 +237,7 @@ fn health(given: Option<&RegistryHealth>) -> Result<file::Health, PlanError> {
             tcp: Vec::new(),
         });
     };
-    let storage = match &given.storage_driver {
+    let storage = match &section.storage_driver {
         None => Some(usual),
         Some(check) if check.enabled => Some(file::HealthCheck {
             interval: duration("spec.health.storageDriver.interval", &check.interval)?,
@@ -245,11 +245,11 @@ fn health(given: Option<&RegistryHealth>) -> Result<file::Health, PlanError> {
         }),
         Some(_) => None,
     };
-    let files = given
+    let files = section
         .file
         .iter()
         .map(|check| Ok((check.path.clone(), duration("spec.health.file.interval", &check.interval)?)));
-    let http = given.http.iter().map(|check| {
+    let http = section.http.iter().map(|check| {
         Ok(file::HttpCheck {
             uri: check.uri.clone(),
             headers: check.headers.clone(),
@@ -261,7 +261,7 @@ fn health(given: Option<&RegistryHealth>) -> Result<file::Health, PlanError> {
             },
         })
     });
-    let tcp = given.tcp.iter().map(|check| {
+    let tcp = section.tcp.iter().map(|check| {
         Ok(file::TcpCheck {
             address: check.address.clone(),
             timeout: duration("spec.health.tcp.timeout", &check.timeout)?,

@@ -1,4 +1,4 @@
-//! Where a registry's images lie, and what its pods need to get at them.
+//! The storage of a Registry, with the volumes of its pods.
 
 use k8s_openapi::api::core::v1::{Volume, VolumeMount};
 use windlass::PlanError;
@@ -9,10 +9,10 @@ use crate::config::Confidential;
 use crate::config::registry::{GCS_KEY_PATH, STORAGE_DIR, Storage};
 use crate::workload::{Sources, Trust, at_field, count, mount, mount_part, secret};
 
-/// The key under which the account of Google's storage is.
+/// Key of the Google Cloud service account in the Secret.
 const GCS_KEY: &str = "GCS_KEY_DATA";
 
-/// A driver, and the volumes that go with it.
+/// A storage driver with its volumes.
 pub(super) struct Stored {
     pub(super) driver: Storage,
     pub(super) volumes: Vec<(Volume, VolumeMount)>,
@@ -25,9 +25,9 @@ pub(super) fn stored(
 ) -> Result<Stored, PlanError> {
     let names = driver.names();
     if names.len() != 1 {
-        let given = if names.is_empty() { "no store".to_owned() } else { names.join(" and ") };
+        let backends = if names.is_empty() { "no storage backend".to_owned() } else { names.join(" and ") };
         return Err(PlanError::new(format!(
-            "spec.storage.driver names {given}: give exactly one of s3, swift, azure, gcs, oss, filesystem, inmemory"
+            "spec.storage.driver sets {backends}: set exactly one of s3, swift, azure, gcs, oss, filesystem, inmemory"
         )));
     }
     if let Some(files) = &driver.filesystem {
@@ -40,31 +40,31 @@ pub(super) fn stored(
     let field = |name: &str| format!("spec.storage.driver.{}.{name}", names.concat());
     let mut volumes = Vec::new();
     let mut value = |name: &str, secret: &str| sources.value(&field(name), secret, "secret");
-    let driver = if let Some(given) = &driver.s3 {
-        match (&given.access_key, &given.secret_key_ref) {
+    let driver = if let Some(settings) = &driver.s3 {
+        match (&settings.access_key, &settings.secret_key_ref) {
             (Some(_), None) => return Err(lacking(&field("secretkeyRef"), "accesskey")),
             (None, Some(_)) => return Err(lacking(&field("accesskey"), "secretkeyRef")),
             (Some(_), Some(_)) | (None, None) => {}
         }
-        let key = given.secret_key_ref.as_ref().map(|secret| value("secretkeyRef", secret));
-        if let Some(secret) = &given.certificate_ref {
+        let key = settings.secret_key_ref.as_ref().map(|secret| value("secretkeyRef", secret));
+        if let Some(secret) = &settings.certificate_ref {
             trust.add(sources, &field("certificateRef"), secret, "custom-ca-bundle.crt");
         }
-        s3(given, key)
-    } else if let Some(given) = &driver.swift {
-        let password = given.password_ref.as_ref().map(|secret| value("passwordRef", secret));
-        let key = given.secret_key_ref.as_ref().map(|secret| value("secretkeyRef", secret));
-        swift(given, password, key)?
-    } else if let Some(given) = &driver.azure {
-        let key = required(&field("accountkeyRef"), given.account_key_ref.as_ref())?;
-        azure(given, value("accountkeyRef", key))?
-    } else if let Some(given) = &driver.gcs {
-        let driver = gcs(given)?;
-        let key = given.key_data_ref.as_deref();
+        s3(settings, key)
+    } else if let Some(settings) = &driver.swift {
+        let password = settings.password_ref.as_ref().map(|secret| value("passwordRef", secret));
+        let key = settings.secret_key_ref.as_ref().map(|secret| value("secretkeyRef", secret));
+        swift(settings, password, key)?
+    } else if let Some(settings) = &driver.azure {
+        let key = required(&field("accountkeyRef"), settings.account_key_ref.as_ref())?;
+        azure(settings, value("accountkeyRef", key))?
+    } else if let Some(settings) = &driver.gcs {
+        let driver = gcs(settings)?;
+        let key = settings.key_data_ref.as_deref();
         volumes.extend(key.map(|name| gcs_key(sources, &field("keyDataRef"), name)));
         driver
-    } else if let Some(given) = &driver.oss {
-        oss(given, value("accessSecretRef", &given.access_secret_ref))
+    } else if let Some(settings) = &driver.oss {
+        oss(settings, value("accessSecretRef", &settings.access_secret_ref))
     } else {
         Storage::in_memory()
     };
@@ -73,16 +73,17 @@ pub(super) fn stored(
 
 fn lacking(field: &str, other: &str) -> PlanError {
     PlanError::new(format!(
-        "{field} is missing, though {other} is given: give both, or neither to use the rights of the ServiceAccount"
+        "{field} is missing, although {other} is set: set both, or neither to use the identity of the ServiceAccount"
     ))
 }
 
-/// The value of a field that the API does not require.
+/// Returns the value of a field that the schema does not require but the driver does.
 pub(super) fn required<'v>(field: &str, value: Option<&'v String>) -> Result<&'v String, PlanError> {
-    value.ok_or_else(|| PlanError::new(format!("{field} is missing: name it")))
+    value.ok_or_else(|| PlanError::new(format!("{field} is missing: set it")))
 }
 
-/// Amazon's S3, and whoever speaks like it. Without a key, the pod's own identity is used: by service account or by instance.
+/// Returns the driver for Amazon S3 and compatible storage. Without an access key, the pod's identity is used
+/// (service account or instance profile).
 pub(crate) fn s3(s3: &driver::S3, secret_key: Option<Confidential>) -> Storage {
     Storage::new("s3")
         .with("region", &s3.region)
@@ -103,7 +104,7 @@ pub(crate) fn s3(s3: &driver::S3, secret_key: Option<Confidential>) -> Storage {
         .secret("secretkey", secret_key)
 }
 
-/// OpenStack's Swift.
+/// Returns the driver for OpenStack Swift.
 pub(crate) fn swift(
     swift: &driver::Swift,
     password: Option<Confidential>,
@@ -111,7 +112,7 @@ pub(crate) fn swift(
 ) -> Result<Storage, PlanError> {
     let wrong = |text: &String| {
         PlanError::new(format!(
-            "spec.storage.driver.swift.authversion: {text:?} is no version: write 1, 2 or 3"
+            "spec.storage.driver.swift.authversion: {text:?} is not a version: write 1, 2 or 3"
         ))
     };
     let version = |text: &String| text.trim_start_matches('v').parse::<i64>().map_err(|_| wrong(text));
@@ -135,17 +136,18 @@ pub(crate) fn swift(
         .secret("secretkey", secret_key))
 }
 
-/// Microsoft's Azure. Its path prefix is for charts alone: the registry's images begin at the container's root.
+/// Returns the driver for Azure Blob Storage. The path prefix applies to charts only: images start at the
+/// root of the container.
 pub(crate) fn azure(azure: &driver::Azure, account_key: Confidential) -> Result<Storage, PlanError> {
-    let given = |name: &str, value| required(&format!("spec.storage.driver.azure.{name}"), value);
+    let parameter = |name: &str, value| required(&format!("spec.storage.driver.azure.{name}"), value);
     Ok(Storage::new("azure")
-        .with("accountname", given("accountname", azure.account_name.as_ref())?)
-        .with("container", given("container", azure.container.as_ref())?)
+        .with("accountname", parameter("accountname", azure.account_name.as_ref())?)
+        .with("container", parameter("container", azure.container.as_ref())?)
         .with("realm", &azure.base_url)
         .secret("accountkey", Some(account_key)))
 }
 
-/// Google's Cloud Storage. Without a key, the pod's own identity is used.
+/// Returns the driver for Google Cloud Storage. Without a key, the pod's identity is used.
 pub(crate) fn gcs(gcs: &driver::Gcs) -> Result<Storage, PlanError> {
     Ok(Storage::new("gcs")
         .with("bucket", required("spec.storage.driver.gcs.bucket", gcs.bucket.as_ref())?)
@@ -154,7 +156,7 @@ pub(crate) fn gcs(gcs: &driver::Gcs) -> Result<Storage, PlanError> {
         .with_some("chunksize", gcs.chunk_size.as_ref()))
 }
 
-/// Alibaba's OSS.
+/// Returns the driver for Alibaba OSS.
 pub(crate) fn oss(oss: &driver::Oss, access_key_secret: Confidential) -> Storage {
     Storage::new("oss")
         .with("accesskeyid", &oss.access_key_id)
@@ -169,7 +171,7 @@ pub(crate) fn oss(oss: &driver::Oss, access_key_secret: Confidential) -> Storage
         .secret("accesskeysecret", Some(access_key_secret))
 }
 
-/// The key of an account of Google's, as a file.
+/// Returns the volume with the key of a Google Cloud service account.
 pub(super) fn gcs_key(sources: &mut Sources<'_>, field: &str, name: &str) -> (Volume, VolumeMount) {
     sources.files(field, name, &[GCS_KEY]);
     let (directory, file) = GCS_KEY_PATH.rsplit_once('/').unwrap_or(("/", GCS_KEY_PATH));

@@ -1,5 +1,5 @@
-//! The registry's controller. It has no pods of its own: the [registry](super::registry) runs it, with its Service and its
-//! configuration. Here is only said whether it does.
+//! RegistryController. It has no pods of its own: the [registry](super::registry) runs it, with its Service
+//! and its configuration. This file computes its status.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt as _;
@@ -13,10 +13,10 @@ use crate::api::{Registry, RegistryController};
 use crate::takeover;
 use crate::workload::{Deployed as _, status};
 
-/// On the registry's Deployment: the [`revision`] of the controller that its pods run.
+/// Annotation on the registry's Deployment: the [`revision`] of the controller that its pods run.
 pub(super) const REVISION: &str = "registryctl.goharbor.io/revision";
 
-/// Changes with all that is said of a controller: its spec, and the version of Harbor that it is of.
+/// Returns a digest of everything that configures a controller: its spec and its version of Harbor.
 pub(super) fn revision(controller: &RegistryController) -> String {
     let generation = controller.metadata.generation.unwrap_or_default();
     match controller.annotations().get(VERSION) {
@@ -25,9 +25,9 @@ pub(super) fn revision(controller: &RegistryController) -> String {
     }
 }
 
-/// Ready when the registry's pods run the controller as its spec has it.
+/// The blueprint of a RegistryController: it is ready when the registry's pods run it with its current spec.
 #[derive(Clone, Copy, Debug)]
-pub struct RegistryControllerBlueprint;
+pub(crate) struct RegistryControllerBlueprint;
 
 impl Controls for RegistryControllerBlueprint {
     type Owner = RegistryController;
@@ -56,8 +56,8 @@ impl Blueprint for RegistryControllerBlueprint {
         let (name, registry) = (owner.name_any(), &owner.spec.registry_ref);
         if name != *registry {
             return Err(PlanError::new(format!(
-                "spec.registryRef: {registry:?} is another name than this object's, {name:?}, and a Registry runs the \
-                 controller of its own name only: give both one name"
+                "spec.registryRef: {registry:?} differs from the name of this object, {name:?}, and a Registry runs only \
+                 the controller of its own name: give both the same name"
             )));
         }
         let workload = workload(owner);
@@ -68,7 +68,7 @@ impl Blueprint for RegistryControllerBlueprint {
         let why = match (runs, rolled) {
             (true, Some(Readiness::Ready)) => return Ok(()),
             (true, Some(Readiness::Waiting(why) | Readiness::Failed(why))) => why,
-            _ => format!("Registry {registry} does not run this spec yet"),
+            _ => format!("Registry {registry} does not run the current spec yet"),
         };
         plan.pending::<Deployment>(format!("{workload} (of Registry {registry})"), why);
         Ok(())

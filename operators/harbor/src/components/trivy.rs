@@ -1,4 +1,4 @@
-//! Trivy: it looks for known holes.
+//! Trivy: the adapter to the vulnerability scanner.
 
 use k8s_openapi::api::core::v1::{ConfigMapEnvSource, EnvFromSource, PersistentVolumeClaim, SecretEnvSource};
 use windlass::{Kinds, PlanError};
@@ -10,29 +10,30 @@ use crate::config::outbound::Outbound;
 use crate::config::trivy as file;
 use crate::wiring::{self, certificate, is_tls};
 use crate::workload::{
-    Check, ComponentBlueprint, Container, Deployed, Making, Parts, Pod, Probes, Sources, Strategy, Trust,
+    Check, ComponentObjects, Container, Deployed, Pod, Probes, RenderContext, Sources, Strategy, Trust,
     at_field, count, duration, mount_part, policy, secret, service,
 };
 
-/// The plan of Trivy.
-pub type TrivyBlueprint = ComponentBlueprint<Trivy>;
-
-/// Where the authorities of those who may ask are.
+/// Directory of the certificate authorities of clients.
 const CLIENTS_DIR: &str = "/etc/harbor/client-certificates";
 
 impl Deployed for Trivy {
     const BLUEPRINT: &'static str = "trivy.goharbor.io";
-    const PART: catalogue::Component = catalogue::Component::Trivy;
+    const COMPONENT: catalogue::Component = catalogue::Component::Trivy;
 
     fn requires(kinds: &mut Kinds) {
         kinds.looks_at_made_by::<PersistentVolumeClaim>(blueprint::HARBOR_CLUSTER);
     }
 
-    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, PlanError> {
-        let (site, spec, served) = (making.site, &self.spec, self.spec.served());
+    fn objects(
+        &self,
+        context: &RenderContext<'_>,
+        sources: &mut Sources<'_>,
+    ) -> Result<ComponentObjects, PlanError> {
+        let (site, spec, served) = (context.site, &self.spec, self.spec.served());
         let mut trust = Trust::default();
-        let input = input(spec, making.release, sources, &mut trust)?;
-        let rendered = file::render(&input, making.release, site.name());
+        let input = input(spec, context.release, sources, &mut trust)?;
+        let rendered = file::render(&input, context.release, site.name());
         let port = served.scheme();
         let check = |path| Check::Http { path, port, served };
         let config = ConfigMapEnvSource { name: site.name().to_owned(), optional: None };
@@ -43,7 +44,7 @@ impl Deployed for Trivy {
             ready: check("/probe/ready"),
             ..Probes::of(check("/probe/healthy"))
         };
-        let container = Container::new("trivy", &making.image, probes)
+        let container = Container::new("trivy", &context.image, probes)
             .env(rendered.env.clone())
             .env_from(EnvFromSource { config_map_ref: Some(config), ..EnvFromSource::default() })
             .env_from(EnvFromSource { secret_ref: Some(own), ..EnvFromSource::default() })
@@ -56,7 +57,8 @@ impl Deployed for Trivy {
             pod.volumes.push(volume.volume_source.volume(name).map_err(|error| at_field(&field, &error))?);
         }
         if let Some(name) = certificate(sources, "spec.server.tls", spec.server.tls.as_ref())? {
-            // The image finds the authority of the others here, beside its own certificate.
+            // The image expects the certificate authority of the other components here, beside its own
+            // certificate.
             pod = pod.with(secret("internal-certificates", name, &[]), file::SSL_DIR);
         }
         for (n, name) in spec.server.client_certificate_authority_refs.iter().enumerate() {
@@ -72,10 +74,10 @@ impl Deployed for Trivy {
         let pod = pod.trusting(trust);
         let exclusive = sources.exclusive([&cache.volume_source, &reports.volume_source]);
         let front = service::service(site, site.name(), &[service::Port::served(served)]);
-        Ok(Parts {
+        Ok(ComponentObjects {
             strategy: if exclusive { Strategy::Recreate } else { Strategy::Rolling },
             policies: vec![policy::ingress(site, [served.container_port()])],
-            ..Parts::new(site, rendered, pod, vec![front])
+            ..ComponentObjects::new(site, rendered, pod, vec![front])
         })
     }
 }
@@ -113,7 +115,7 @@ fn input(
     })
 }
 
-/// `spec.proxy` is newer than `spec.server.proxy`, and wins.
+/// Returns the HTTP proxy. `spec.proxy` is newer than `spec.server.proxy` and takes precedence.
 fn outbound(spec: &TrivySpec) -> Outbound {
     match (&spec.proxy, &spec.server.proxy) {
         (None, Some(old)) => {
@@ -132,7 +134,9 @@ fn redis(
 ) -> Result<file::TrivyRedis, PlanError> {
     let field = "spec.redis";
     let Some(redis) = &spec.redis else {
-        return Err(PlanError::new(format!("{field} is missing: say where the Redis of the queue is")));
+        return Err(PlanError::new(format!(
+            "{field} is missing: set the address of the Redis with the job queue"
+        )));
     };
     let (usual_jobs, usual_pool) = (TrivyJobs::default(), TrivyPool::default());
     let (jobs, pool) =

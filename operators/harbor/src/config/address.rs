@@ -1,28 +1,28 @@
-//! Where a server listens.
+//! Network addresses in URLs and configuration files.
 
 use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// The characters that stay as they are in every part of a URL.
+/// Characters that are never encoded in any part of a URL.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A host and a port, as both URLs and configuration files write them.
+/// A host and a port, formatted for URLs and configuration files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// A name or an IP address. IPv6 without brackets.
+    /// A host name or an IP address, IPv6 without brackets.
     pub host: String,
     /// The port.
     pub port: u16,
 }
 
 impl Address {
-    /// An address.
+    /// Returns an address.
     pub fn new(host: impl Into<String>, port: u16) -> Self {
         Self { host: host.into(), port }
     }
 
-    /// Several addresses, as the clients that take several want them.
+    /// Formats several addresses for clients that accept a list.
     pub(crate) fn list(addresses: &[Self]) -> String {
         addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
     }
@@ -38,8 +38,8 @@ impl fmt::Display for Address {
     }
 }
 
-/// Text as one part of a URL: whatever is not a letter, a digit or one of `-._~` becomes `%XX`. Right for user names, passwords, path segments and
-/// values of queries alike, since no part reserves these.
+/// Percent-encodes text for one part of a URL: everything but letters, digits and `-._~` becomes `%XX`. Valid
+/// for user names, passwords, path segments and query values, because no part reserves these characters.
 pub(crate) fn percent_encoded(text: &str) -> String {
     utf8_percent_encode(text, UNRESERVED).to_string()
 }

@@ -1,4 +1,4 @@
-//! ChartMuseum, to Harbor 2.7: `config.yaml`, and its storage by environment.
+//! ChartMuseum, up to Harbor 2.7: `config.yaml`, and its storage in the environment.
 
 use std::time::Duration;
 
@@ -11,138 +11,139 @@ use super::redis::Redis;
 use super::rendered::Rendered;
 
 /// The key of `config.yaml` in the ConfigMap.
-pub const CONFIG_KEY: &str = "config.yaml";
-/// Where the ConfigMap is mounted.
-pub const CONFIG_DIR: &str = "/etc/chartmuseum";
-/// Where the certificate of internal TLS is mounted.
-pub const SSL_DIR: &str = "/etc/chartmuseum/ssl";
-/// Where the charts are, if they are files.
-pub const STORAGE_DIR: &str = "/mnt/chartstorage";
-/// Where the key of Google's storage is mounted.
-pub const GCS_KEY_PATH: &str = "/etc/gcs/gcs-key.json";
-/// Where the certificate of the issuer of bearer tokens is mounted.
-pub const BEARER_CERT_PATH: &str = "/etc/chartmuseum/auth-certificates/tls.crt";
+pub(crate) const CONFIG_KEY: &str = "config.yaml";
+/// Mount path of the ConfigMap.
+pub(crate) const CONFIG_DIR: &str = "/etc/chartmuseum";
+/// Mount path of the internal TLS certificate.
+pub(crate) const SSL_DIR: &str = "/etc/chartmuseum/ssl";
+/// Mount path of the volume with charts.
+pub(crate) const STORAGE_DIR: &str = "/mnt/chartstorage";
+/// Mount path of the Google Cloud Storage key.
+pub(crate) const GCS_KEY_PATH: &str = "/etc/gcs/gcs-key.json";
+/// Mount path of the certificate of the issuer of bearer tokens.
+pub(crate) const BEARER_CERT_PATH: &str = "/etc/chartmuseum/auth-certificates/tls.crt";
 
-/// What ChartMuseum is to be told.
+/// The settings of ChartMuseum.
 #[derive(Debug, Clone)]
 #[allow(clippy::struct_excessive_bools)] // its settings are switches
-pub struct ChartMuseum {
-    /// Whether the components speak TLS among themselves.
+pub(crate) struct ChartMuseum {
+    /// Enables internal TLS between the components.
     pub tls: bool,
-    /// How long to read a request.
+    /// Timeout for reading a request.
     pub read_timeout: Option<Duration>,
-    /// How long to write an answer.
+    /// Timeout for writing a response.
     pub write_timeout: Option<Duration>,
-    /// The pages of which host may ask.
+    /// Allowed origin of cross-origin requests (CORS).
     pub cors_allow_origin: Option<String>,
-    /// Whether anybody may read.
+    /// Allows reads without authentication.
     pub anonymous_get: bool,
-    /// The user and the password of those who may write.
-    pub basic_auth: Option<(SecretKey, SecretKey)>,
-    /// Tokens instead: where they are to be had, and for what.
+    /// User name and password for writes.
+    pub(crate) basic_auth: Option<(SecretKey, SecretKey)>,
+    /// Bearer tokens instead of a password: their realm and service.
     pub bearer: Option<(String, String)>,
-    /// Whether a chart may be written over.
+    /// Allows overwriting a chart.
     pub allow_overwrite: bool,
-    /// Whether only semantic versions are accepted.
+    /// Accepts semantic versions only.
     pub only_semver2: bool,
-    /// The URL in the index, if it is absolute.
+    /// Base URL in the index, if URLs are absolute.
     pub chart_url: Option<String>,
-    /// How many levels of names there are; none for any number.
+    /// Number of levels of repository names; `None` for any number.
     pub depth: Option<u32>,
-    /// How many charts are indexed at a time; 0 for no limit.
+    /// Number of charts that are indexed in parallel; 0 for no limit.
     pub index_limit: u32,
-    /// How old the index may be.
+    /// Maximum age of the index.
     pub timestamp_tolerance: Duration,
-    /// How many charts there may be; 0 for no limit.
+    /// Maximum number of charts; 0 for no limit.
     pub max_storage_objects: i64,
-    /// How large a chart may be.
+    /// Maximum size of a chart in bytes.
     pub max_upload_size: i64,
-    /// The name of the form's field with the chart.
+    /// Name of the form field with the chart.
     pub chart_field: String,
-    /// The name of the form's field with the provenance.
+    /// Name of the form field with the provenance file.
     pub provenance_field: String,
-    /// What it does not do.
+    /// Features that are disabled.
     pub disable: Disable,
-    /// Whether everything is logged.
+    /// Logs at debug level.
     pub debug: bool,
-    /// Whether questions after its health are logged.
+    /// Logs health checks.
     pub log_health: bool,
-    /// Whether the log is JSON.
+    /// Logs in JSON format.
     pub log_json: bool,
-    /// Whether latencies are logged as whole numbers.
+    /// Logs latencies as integers.
     pub log_latency_integer: bool,
-    /// The cache of the index.
-    pub cache: Option<ChartCache>,
-    /// Where the charts are.
-    pub storage: ChartStorage,
+    /// The cache of the index, if one is used.
+    pub(crate) cache: Option<ChartCache>,
+    /// The storage of charts.
+    pub(crate) storage: ChartStorage,
 }
 
-/// What ChartMuseum does not do.
+/// Features of ChartMuseum that can be disabled.
 #[derive(Debug, Clone, Copy, Default)]
 #[allow(clippy::struct_excessive_bools)] // its settings are switches
-pub struct Disable {
-    /// Its API.
+pub(crate) struct Disable {
+    /// Disables the API.
     pub api: bool,
-    /// Deleting.
+    /// Disables the deletion of charts.
     pub delete: bool,
-    /// Writing over by force.
+    /// Disables forced overwrites.
     pub force_overwrite: bool,
-    /// Metrics.
+    /// Disables metrics.
     pub metrics: bool,
-    /// The files with its state.
+    /// Disables state files.
     pub statefiles: bool,
 }
 
-/// The cache of the index.
+/// The Redis cache of the index.
 #[derive(Debug, Clone)]
-pub struct ChartCache {
-    /// Where. The password in it is not used: ChartMuseum takes it from the next.
+pub(crate) struct ChartCache {
+    /// The server. Its password is not used: ChartMuseum reads the `password` below.
     pub server: Redis,
     /// The database.
     pub database: u8,
-    /// The password.
+    /// The password of Redis.
     pub password: Option<SecretKey>,
 }
 
-/// The store of the charts: a driver, and the variables that ChartMuseum reads its parameters from.
+/// The storage of charts: a driver, and the environment variables with its parameters.
 #[derive(Debug, Clone)]
-pub struct ChartStorage(Vec<Env>);
+pub(crate) struct ChartStorage(Vec<Env>);
 
 impl ChartStorage {
-    /// A driver without parameters.
-    pub fn new(driver: &str) -> Self {
+    /// Returns a driver without parameters.
+    pub(crate) fn new(driver: &str) -> Self {
         Self(Vec::new()).with("STORAGE", driver)
     }
 
-    /// Files, below a path in the volume. The volume is mounted by this path too, so that charts are below it twice.
-    pub fn files(path: Option<&str>) -> Self {
+    /// Returns the local driver, below a path of the volume. The volume is mounted with this path too, so the
+    /// path occurs twice below the root.
+    pub(crate) fn files(path: Option<&str>) -> Self {
         Self::new("local").with("STORAGE_LOCAL_ROOTDIR", joined(STORAGE_DIR, path.unwrap_or_default()))
     }
 
     /// Adds a variable.
     #[must_use]
-    pub fn with(self, variable: &str, value: impl Into<String>) -> Self {
+    pub(crate) fn with(self, variable: &str, value: impl Into<String>) -> Self {
         self.variable(variable, EnvValue::Literal(value.into()))
     }
 
-    /// Adds a variable, if there is a value for it.
+    /// Adds a variable if it has a value.
     #[must_use]
-    pub fn with_some(self, variable: &str, value: Option<impl Into<String>>) -> Self {
+    pub(crate) fn with_some(self, variable: &str, value: Option<impl Into<String>>) -> Self {
         match value {
             Some(value) => self.with(variable, value),
             None => self,
         }
     }
 
-    /// Adds the variable of the path in an object store, from the prefix that the user has given.
+    /// Adds the variable with the path in an object store, from the prefix of the spec.
     #[must_use]
-    pub fn below(self, variable: &str, prefix: Option<&str>) -> Self {
+    pub(crate) fn below(self, variable: &str, prefix: Option<&str>) -> Self {
         self.with(variable, charts_below(prefix))
     }
 
-    /// Adds a variable from a Secret, if there is one.
+    /// Adds a variable from a Secret if one is given.
     #[must_use]
-    pub fn secret(self, variable: &str, key: Option<SecretKey>) -> Self {
+    pub(crate) fn secret(self, variable: &str, key: Option<SecretKey>) -> Self {
         match key {
             Some(key) => self.variable(variable, EnvValue::Secret(key)),
             None => self,
@@ -156,14 +157,14 @@ impl ChartStorage {
 }
 
 /// Renders ChartMuseum.
-pub fn render(charts: &ChartMuseum) -> Rendered {
+pub(crate) fn render(charts: &ChartMuseum) -> Rendered {
     let mut environment = Environment::default();
     environment
         .set("CONFIG", format!("{CONFIG_DIR}/{CONFIG_KEY}"))
         .set("STORAGE_TIMESTAMP_TOLERANCE", go_duration(charts.timestamp_tolerance))
         .set_some("CHART_URL", charts.chart_url.as_ref());
-    if let Some(given) = &charts.cache {
-        cache(&mut environment, given);
+    if let Some(settings) = &charts.cache {
+        cache(&mut environment, settings);
     }
     if let Some((user, password)) = &charts.basic_auth {
         environment.secret("BASIC_AUTH_USER", user).secret("BASIC_AUTH_PASS", password);
@@ -176,8 +177,8 @@ pub fn render(charts: &ChartMuseum) -> Rendered {
     }
 }
 
-/// The keys are those that ChartMuseum looks for; it takes no notice of others. No authority is named beside the certificate: with one, ChartMuseum
-/// would ask its clients for certificates of their own.
+/// Returns the configuration file. ChartMuseum ignores unknown keys. No certificate authority is set beside
+/// the certificate, because ChartMuseum would then require client certificates.
 fn file(charts: &ChartMuseum) -> Map {
     let tls = charts.tls.then(|| {
         Map::new().with("cert", format!("{SSL_DIR}/tls.crt")).with("key", format!("{SSL_DIR}/tls.key"))
@@ -220,7 +221,7 @@ fn whole_seconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_secs()).unwrap_or(i64::MAX).max(1)
 }
 
-/// By environment, as Harbor's own installer has it: Sentinels are an addition of Harbor's.
+/// Sets the cache in the environment, as Harbor's installer does: Sentinel support is an addition of Harbor.
 fn cache(environment: &mut Environment, cache: &ChartCache) {
     environment
         .set("CACHE", if cache.server.sentinel_master.is_some() { "redis_sentinel" } else { "redis" })
@@ -230,12 +231,12 @@ fn cache(environment: &mut Environment, cache: &ChartCache) {
         .secret_some("CACHE_REDIS_PASSWORD", cache.password.as_ref());
 }
 
-/// Where charts are in an object store, beside the images.
+/// Returns the path of charts in an object store, beside the images.
 fn charts_below(prefix: Option<&str>) -> String {
     joined(prefix.unwrap_or_default(), "chart_storage")
 }
 
-/// Two paths as one, without doubled or trailing slashes.
+/// Joins two paths without duplicate or trailing slashes.
 fn joined(one: &str, other: &str) -> String {
     let root = if one.starts_with('/') || (one.is_empty() && other.starts_with('/')) { "/" } else { "" };
     let parts: Vec<&str> =
@@ -248,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn charts_are_where_they_always_were() {
+    fn chart_paths_never_change() {
         for (prefix, path) in [
             (None, "chart_storage"),
             (Some(""), "chart_storage"),

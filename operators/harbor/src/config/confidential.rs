@@ -1,8 +1,9 @@
-//! Text that only Secrets may hold.
+//! Secret text that must not be printed.
 
 use std::fmt;
 
-/// Secret text. It can be compared and put into a Secret, but not printed: neither [`fmt::Debug`] shows it nor is there a `Display`.
+/// Secret text. It can be compared and written into a Secret, but not printed: [`fmt::Debug`] hides it, and
+/// there is no `Display`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Confidential(String);
 
@@ -12,12 +13,12 @@ impl Confidential {
         Self(text.into())
     }
 
-    /// The text. Whoever calls this answers for where it goes.
+    /// Returns the text. The caller is responsible for where it goes.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// The text as bytes of a Secret's `data`.
+    /// Returns the text as bytes for the `data` of a Secret.
     pub fn into_bytes(self) -> Vec<u8> {
         self.0.into_bytes()
     }

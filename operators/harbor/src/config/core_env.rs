@@ -1,4 +1,4 @@
-//! Core: `app.conf`, the URLs of Redis, and a long environment.
+//! Core: `app.conf`, the URLs of Redis, and the environment.
 
 use std::time::Duration;
 
@@ -12,101 +12,101 @@ use super::rendered::{Rendered, Vault};
 use super::telemetry::{Metrics, Trace};
 
 /// The key of `app.conf` in the ConfigMap.
-pub const CONFIG_KEY: &str = "app.conf";
-/// Where `app.conf` is mounted.
-pub const CONFIG_PATH: &str = "/etc/core/app.conf";
-/// Where the certificate of internal TLS is mounted.
-pub const SSL_DIR: &str = "/etc/core/ssl";
-/// Where the encryption key is mounted: sixteen bytes, no line break.
-pub const KEY_PATH: &str = "/etc/core/key";
-/// Where the key of the token service is mounted.
-pub const TOKEN_KEY_PATH: &str = "/etc/core/private_key.pem";
+pub(crate) const CONFIG_KEY: &str = "app.conf";
+/// Mount path of `app.conf`.
+pub(crate) const CONFIG_PATH: &str = "/etc/core/app.conf";
+/// Mount path of the internal TLS certificate.
+pub(crate) const SSL_DIR: &str = "/etc/core/ssl";
+/// Mount path of the encryption key: sixteen bytes without a line break.
+pub(crate) const KEY_PATH: &str = "/etc/core/key";
+/// Mount path of the token service's key.
+pub(crate) const TOKEN_KEY_PATH: &str = "/etc/core/private_key.pem";
 
-/// What core is to be told.
+/// The settings of Core.
 #[derive(Debug, Clone)]
-pub struct Core {
-    /// The URL that users know, without a path.
+pub(crate) struct Core {
+    /// The external URL, without a path.
     pub external_url: String,
-    /// Whether the components speak TLS among themselves.
+    /// Enables internal TLS between the components.
     pub tls: bool,
     /// `debug`, `info`, `warning`, `error` or `fatal`.
     pub log_level: String,
-    /// Whether answers are compressed.
+    /// Compresses responses.
     pub gzip: bool,
-    /// How long core trusts its copy of the configuration.
+    /// Time for which Core caches its configuration.
     pub config_expiration: Duration,
-    /// PostgreSQL.
+    /// The PostgreSQL database.
     pub database: Database,
-    /// The password of PostgreSQL's user.
+    /// The password of the PostgreSQL user.
     pub database_password: SecretKey,
-    /// Connections to PostgreSQL.
+    /// The connection pool of PostgreSQL.
     pub pool: Pool,
-    /// The Redis of core itself, with its database.
+    /// The Redis of Core.
     pub redis: Redis,
-    /// The database of core in it.
+    /// The index of Core's database in Redis.
     pub redis_database: u8,
-    /// How long an idle connection to Redis is kept.
+    /// Idle timeout of connections to Redis.
     pub redis_idle_timeout: Duration,
-    /// The Redis that the registry caches in, with its database; for garbage collection.
+    /// The Redis of the registry's cache with its database index, for garbage collection.
     pub registry_redis: Option<(Redis, u8)>,
-    /// Where the other components are.
+    /// The URLs of the other components.
     pub urls: Urls,
     /// The driver of the registry's storage: `filesystem`, `s3`, …
     pub storage_provider: String,
-    /// Whether the registry's content is read into the database at start.
+    /// Reads the content of the registry into the database at start.
     pub sync_registry: bool,
-    /// Passwords and keys.
+    /// Passwords and keys of Core.
     pub secrets: Secrets,
-    /// The user that core is to the registry.
+    /// The user name of Core at the registry.
     pub registry_username: String,
-    /// Where metrics are answered, if they are.
+    /// The metrics endpoint; `None` without metrics.
     pub metrics: Option<Metrics>,
-    /// Where traces go, if they are made.
+    /// The receiver of traces; `None` without tracing.
     pub trace: Option<Trace>,
-    /// The way out.
+    /// The outbound HTTP proxies.
     pub outbound: Outbound,
 }
 
-/// Where the components are, seen from core.
+/// URLs of the components as Core reaches them.
 #[derive(Debug, Clone)]
-pub struct Urls {
-    /// Core itself, with port.
+pub(crate) struct Urls {
+    /// Core itself, with the port.
     pub core: String,
-    /// The jobservice.
+    /// JobService.
     pub jobservice: String,
     /// The registry.
     pub registry: String,
-    /// The registry's controller.
+    /// RegistryController.
     pub registry_controller: String,
     /// The portal.
     pub portal: String,
-    /// The token service, which is core's own.
+    /// The token service of Core.
     pub token_service: String,
-    /// ChartMuseum, if there is one.
+    /// ChartMuseum, if it is enabled.
     pub chartmuseum: Option<String>,
-    /// Notary, if there is one.
+    /// Notary, if it is enabled.
     pub notary: Option<String>,
-    /// Trivy's adapter, if there is one.
+    /// Trivy's adapter, if it is enabled.
     pub trivy: Option<String>,
 }
 
-/// The Secrets that core's environment refers to.
+/// The Secrets that Core's environment refers to.
 #[derive(Debug, Clone)]
-pub struct Secrets {
-    /// The first password of the administrator.
+pub(crate) struct Secrets {
+    /// The initial administrator password.
     pub admin_password: SecretKey,
-    /// What core shows the jobservice.
+    /// The secret with which Core authenticates to JobService.
     pub core: SecretKey,
-    /// What the jobservice shows core.
+    /// The secret with which JobService authenticates to Core.
     pub jobservice: SecretKey,
-    /// The key against forged requests: 32 characters.
+    /// The key of the CSRF protection: 32 characters.
     pub csrf: SecretKey,
-    /// The password that core shows the registry.
+    /// The password of Core at the registry.
     pub registry_password: SecretKey,
 }
 
-/// Renders core for one release. `secret` names the Secret that [`Rendered::secret`] will be in.
-pub fn render(core: &Core, release: &Release, secret: &str) -> Rendered {
+/// Renders Core for one release. `secret` is the name of the Secret with [`Rendered::secret`].
+pub(crate) fn render(core: &Core, release: &Release, secret: &str) -> Rendered {
     let mut vault = Vault::new(secret);
     let mut environment = Environment::default();
     own(&mut environment, core, release);
@@ -128,7 +128,7 @@ pub fn render(core: &Core, release: &Release, secret: &str) -> Rendered {
     }
 }
 
-/// The little that core's web framework asks for. Its TLS port is fixed.
+/// Returns the settings of Core's web framework. Its TLS port is fixed.
 fn app_conf(gzip: bool) -> String {
     format!("appname = Harbor\nrunmode = prod\nenablegzip = {gzip}\n\n[prod]\nhttpport = 8080\n")
 }

@@ -1,4 +1,4 @@
-//! How Harbor's components reach PostgreSQL.
+//! Connections of Harbor's components to PostgreSQL.
 
 use std::fmt;
 
@@ -8,35 +8,35 @@ use super::address::{Address, percent_encoded};
 use super::confidential::Confidential;
 use super::env::{Environment, SecretKey};
 
-/// How far TLS to PostgreSQL goes, in libpq's words.
+/// TLS mode of a connection to PostgreSQL, with libpq's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SslMode {
-    /// No TLS: what Harbor does if it is told nothing.
+    /// No TLS: Harbor's default.
     #[default]
     Disable,
-    /// TLS if the server insists.
+    /// TLS if the server requires it.
     Allow,
-    /// TLS if the server can.
+    /// TLS if the server supports it.
     Prefer,
-    /// TLS, whatever the certificate.
+    /// TLS without verification of the certificate.
     Require,
     /// TLS with a certificate of a trusted authority.
     VerifyCa,
-    /// The same, for the server's name.
+    /// TLS with a certificate of a trusted authority for the host name.
     VerifyFull,
 }
 
 impl SslMode {
-    /// All of them.
+    /// All modes.
     pub const ALL: [Self; 6] =
         [Self::Disable, Self::Allow, Self::Prefer, Self::Require, Self::VerifyCa, Self::VerifyFull];
 
-    /// The mode that a word stands for.
+    /// Parses a mode.
     pub fn of(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.as_str() == word)
     }
 
-    /// The word for it.
+    /// Returns libpq's name of the mode.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Disable => "disable",
@@ -55,53 +55,54 @@ impl fmt::Display for SslMode {
     }
 }
 
-/// A database of a PostgreSQL.
+/// A PostgreSQL database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Database {
-    /// The server; core and exporter use the first, Notary's URL holds all.
+    /// The servers. Core and the exporter use the first one, Notary's URL contains all.
     pub addresses: Vec<Address>,
-    /// The user.
+    /// The user name.
     pub username: Option<String>,
-    /// The database.
+    /// The name of the database.
     pub name: String,
-    /// TLS or not.
+    /// The TLS mode.
     pub ssl_mode: SslMode,
 }
 
-/// How many connections a component keeps.
+/// Limits of a connection pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pool {
-    /// Idle ones at most.
+    /// Maximum number of idle connections.
     pub max_idle: u32,
-    /// All at most; 0 for no limit.
+    /// Maximum number of connections; 0 for no limit.
     pub max_open: u32,
 }
 
-/// Why core cannot be given a word for its connection to PostgreSQL.
+/// Error: a word cannot be used in Core's connection string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UnusableWord {
-    /// It has no characters.
-    #[error("it is empty; Harbor needs a password, even where PostgreSQL asks for none")]
+    /// The word is empty.
+    #[error("it is empty; Harbor needs a password, even if PostgreSQL does not ask for one")]
     Empty,
-    /// It has a space, a line break or a control character.
+    /// The word contains a space, a line break or a control character.
     #[error(
-        "it holds a space, a line break or a control character, and Harbor puts it unquoted into a list of words; choose one without"
+        "it contains a space, a line break or a control character, and Harbor writes it unquoted into a connection string; choose one without"
     )]
     Blank,
-    /// It has a backslash.
-    #[error("it holds a backslash, which Harbor takes for an escape; choose one without")]
+    /// The word contains a backslash.
+    #[error("it contains a backslash, which Harbor reads as an escape; choose one without")]
     Backslash,
-    /// It begins with a quote.
+    /// The word begins with a single quote.
     #[error(
-        "it begins with a single quote, which Harbor takes for the beginning of a quoted word; choose one that does not"
+        "it begins with a single quote, which Harbor reads as the start of a quoted value; choose one that does not"
     )]
     Quote,
 }
 
-/// Whether core, jobservice and exporter can use a password (or a user's or a database's name).
+/// Checks that Core, JobService and the exporter can use a password, user name or database name.
 ///
-/// They write it unquoted into `host=… password=… dbname=…`, and core, when it migrates, also into a URL, so that quoting it for the one would
-/// break the other. A line break at the end, which many a Secret made by hand has, is found here rather than in a log.
+/// They write it unquoted into `host=… password=… dbname=…`, and for migrations Core also writes it into a
+/// URL, so quoting it for one would break the other. This finds, for example, the trailing line break of a
+/// Secret that was created by hand.
 pub fn check_word(word: &str) -> Result<(), UnusableWord> {
     if word.is_empty() {
         return Err(UnusableWord::Empty);
@@ -119,7 +120,7 @@ pub fn check_word(word: &str) -> Result<(), UnusableWord> {
 }
 
 impl Database {
-    /// The URL, in the form that Notary and its migrations read.
+    /// Returns the URL in the form that Notary and its migrations read.
     pub fn url(&self, password: Option<&Confidential>) -> Confidential {
         let user = self.username.as_deref().map(percent_encoded).unwrap_or_default();
         let credentials = match password {
@@ -135,7 +136,8 @@ impl Database {
         ))
     }
 
-    /// The variables of core's connection (`prefix` is `POSTGRESQL`) or the exporter's (`HARBOR_DATABASE`).
+    /// Returns the variables of Core's connection (`prefix` is `POSTGRESQL`) or the exporter's
+    /// (`HARBOR_DATABASE`).
     pub(crate) fn environment(
         &self,
         environment: &mut Environment,
@@ -166,9 +168,9 @@ impl Database {
     }
 }
 
-/// How a component calls the parts of its connection.
+/// A component's names for the parameters of its connection.
 #[derive(Debug)]
-pub(crate) struct Words {
+pub struct Words {
     prefix: &'static str,
     name: &'static str,
 }
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_core_would_cut_are_found() {
+    fn passwords_that_core_would_cut_are_refused() {
         for (word, result) in [
             ("a!\"#$%&'()*+,-./:;<=>?@[]^_`{|}~é", Ok(())),
             ("", Err(UnusableWord::Empty)),

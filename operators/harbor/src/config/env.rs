@@ -1,4 +1,4 @@
-//! Environments in which secrets are references.
+//! Environment variables, in which secrets are references.
 
 use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, SecretKeySelector};
 
@@ -12,33 +12,33 @@ pub struct SecretKey {
 }
 
 impl SecretKey {
-    /// A key of a Secret.
-    pub fn new(name: impl Into<String>, key: impl Into<String>) -> Self {
+    /// Returns a reference to a key of a Secret.
+    pub(crate) fn new(name: impl Into<String>, key: impl Into<String>) -> Self {
         Self { name: name.into(), key: key.into() }
     }
 }
 
-/// Where the value of a variable comes from.
+/// The source of a variable's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EnvValue {
-    /// From the pod's own spec: never a secret.
+    /// A literal value in the pod spec: never a secret.
     Literal(String),
-    /// From a Secret, which has to be there.
+    /// A key of a Secret that must exist.
     Secret(SecretKey),
 }
 
-/// A variable of an environment.
+/// An environment variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Env {
-    /// Its name.
+    /// The name of the variable.
     pub name: String,
-    /// Its value.
+    /// The value of the variable.
     pub value: EnvValue,
 }
 
 impl From<Env> for EnvVar {
-    /// The variable as a container has it. The kubelet expands `$(NAME)` in literals and makes one `$` of two, so each `$` is doubled: what
-    /// arrives is what was written.
+    /// Converts the variable for a container. The kubelet expands `$(NAME)` in literals and replaces `$$` by
+    /// `$`, so each `$` is doubled to arrive unchanged.
     fn from(env: Env) -> Self {
         match env.value {
             EnvValue::Literal(text) => {
@@ -56,7 +56,7 @@ impl From<Env> for EnvVar {
     }
 }
 
-/// An environment while it is put together. What comes out is in the order of names, each once.
+/// A builder of environments. The result is sorted by name, without duplicates.
 #[derive(Debug, Default)]
 pub(crate) struct Environment(Vec<Env>);
 

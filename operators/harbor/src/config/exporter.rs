@@ -1,4 +1,4 @@
-//! The exporter, which has no file: only an environment.
+//! The exporter, which is configured by its environment only.
 
 use std::time::Duration;
 
@@ -9,53 +9,53 @@ use super::env::{Environment, SecretKey};
 use super::redis::Redis;
 use super::rendered::{Rendered, Vault};
 
-/// Where the certificate of internal TLS is mounted.
-pub const SSL_DIR: &str = "/etc/exporter/ssl";
+/// Mount path of the internal TLS certificate.
+pub(crate) const SSL_DIR: &str = "/etc/exporter/ssl";
 
-/// What the exporter is to be told.
+/// The settings of the exporter.
 #[derive(Debug, Clone)]
-pub struct Exporter {
-    /// Where metrics are answered.
+pub(crate) struct Exporter {
+    /// Port of the metrics endpoint.
     pub port: u16,
-    /// The path of them.
+    /// Path of the metrics endpoint.
     pub path: String,
     /// `debug`, `info`, `warning`, `error` or `panic`.
     pub log_level: String,
-    /// How long metrics are kept.
+    /// Time for which metrics are cached.
     pub cache_duration: Duration,
-    /// How often old ones are thrown away.
+    /// Interval at which expired metrics are removed.
     pub cache_clean_interval: Duration,
-    /// `http` or `https`.
+    /// URL scheme of Core: `http` or `https`.
     pub core_scheme: String,
     /// Core's host.
     pub core_host: String,
     /// Core's port.
     pub core_port: u16,
-    /// PostgreSQL.
+    /// The PostgreSQL database.
     pub database: Database,
-    /// The password of PostgreSQL's user.
-    pub database_password: SecretKey,
-    /// Connections to PostgreSQL.
-    pub pool: Pool,
-    /// The jobservice's queue, if it is looked at.
-    pub queue: Option<Queue>,
+    /// The password of the PostgreSQL user.
+    pub(crate) database_password: SecretKey,
+    /// The connection pool of PostgreSQL.
+    pub(crate) pool: Pool,
+    /// The job queue, if it is monitored.
+    pub(crate) queue: Option<Queue>,
 }
 
-/// The jobservice's queue.
+/// JobService's queue in Redis.
 #[derive(Debug, Clone)]
-pub struct Queue {
-    /// Where.
+pub(crate) struct Queue {
+    /// The Redis server.
     pub redis: Redis,
-    /// The database.
+    /// The index of the database in Redis.
     pub database: u8,
-    /// The first part of its keys: the jobservice's own, or nothing is found.
+    /// The prefix of the queue's keys. It must equal JobService's, or no jobs are found.
     pub namespace: String,
-    /// How long an idle connection is kept.
+    /// Idle timeout of connections.
     pub idle_timeout: Duration,
 }
 
-/// Renders the exporter for one release. `secret` names the Secret that [`Rendered::secret`] will be in.
-pub fn render(exporter: &Exporter, release: &Release, secret: &str) -> Rendered {
+/// Renders the exporter for one release. `secret` is the name of the Secret with [`Rendered::secret`].
+pub(crate) fn render(exporter: &Exporter, release: &Release, secret: &str) -> Rendered {
     let mut vault = Vault::new(secret);
     let mut environment = Environment::default();
     environment

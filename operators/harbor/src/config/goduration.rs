@@ -1,9 +1,10 @@
-//! Durations as Go writes them.
+//! Durations in Go's format.
 
 use std::time::Duration;
 
-/// The form of Go's `Duration.String`, which every component reads back: `4h0m0s`, `1m30s`, `1.5s`, `500ms`.
-pub fn go_duration(duration: Duration) -> String {
+/// Formats a duration like Go's `Duration.String`, which every component can parse: `4h0m0s`, `1m30s`,
+/// `1.5s`, `500ms`.
+pub(crate) fn go_duration(duration: Duration) -> String {
     if duration.is_zero() {
         return "0s".to_owned();
     }
@@ -26,7 +27,7 @@ pub fn go_duration(duration: Duration) -> String {
     }
 }
 
-/// `value / unit` with as many decimals as it takes.
+/// Formats `value / unit` with as many decimals as needed.
 fn decimal(value: u128, unit: u128) -> String {
     let (whole, rest) = (value / unit, value % unit);
     if rest == 0 {

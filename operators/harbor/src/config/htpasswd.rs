@@ -1,33 +1,30 @@
-//! The file of users that the registry lets in.
+//! The htpasswd file of the registry's users.
 //!
-//! The registry reads bcrypt and nothing else, which no crate of ours had: hence `bcrypt`.
+//! The registry reads bcrypt hashes only, so this file uses the crate `bcrypt`.
 
 use bcrypt::Version;
 
 use super::confidential::Confidential;
 
-/// The cost of a hash if nothing else is asked for: a fraction of a tenth of a second for each of the registry's requests.
-pub const DEFAULT_COST: u32 = 10;
-
-/// The longest password: bcrypt would not see the rest.
+/// Longest password in bytes: bcrypt ignores the rest.
 const LONGEST_PASSWORD: usize = 72;
 
-/// Why there is no line for a user.
+/// Error: no htpasswd line could be made for a user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HtpasswdError {
-    /// The name cannot stand in the file.
+    /// The user name cannot be used in the file.
     #[error(
-        "the user name {0:?} cannot stand in an htpasswd file: it must not be empty, nor hold a colon or a line break, nor begin with #"
+        "the user name {0:?} cannot be used in an htpasswd file: it must not be empty, nor contain a colon or a line break, nor begin with #"
     )]
     User(String),
-    /// The password is too long, or empty, or cannot be hashed.
+    /// The password is empty, too long, or cannot be hashed.
     #[error(
         "the password of {user:?} cannot be hashed: it has {length} bytes; choose one of 1 to 72 bytes, none of them zero"
     )]
     Password {
-        /// Whose.
+        /// The user of the password.
         user: String,
-        /// How long it is.
+        /// The length of the password in bytes.
         length: usize,
     },
     /// The cost is out of range.
@@ -35,10 +32,10 @@ pub enum HtpasswdError {
     Cost(u32),
 }
 
-/// One line of an htpasswd file, ending with a line break: a user and the hash of the password.
+/// Returns one line of an htpasswd file with its line break: a user and the hash of the password.
 ///
-/// Same input, same line: the salt is the caller's, who has to take it at random, and to keep the line rather than make it again. Blocks for the time
-/// that the cost asks for.
+/// The same input gives the same line: the caller chooses a random salt and stores the line instead of
+/// generating it again. Blocks for the time that the cost requires.
 pub fn line(
     user: &str,
     password: &Confidential,
@@ -79,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_stand_in_the_file_is_refused_without_saying_the_password() {
+    fn invalid_users_are_refused_without_showing_the_password() {
         for user in ["", "a:b", "a\nb", "#a", " a"] {
             assert_eq!(line(user, &"p".into(), 4, SALT), Err(HtpasswdError::User(user.to_owned())));
         }

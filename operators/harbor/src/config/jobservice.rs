@@ -1,4 +1,4 @@
-//! The jobservice: `config.yml`, and the URL of Redis from a Secret.
+//! JobService: `config.yml`, and the URL of Redis from a Secret.
 
 use std::time::Duration;
 
@@ -13,105 +13,100 @@ use super::rendered::{Rendered, Vault};
 use super::telemetry::{Metrics, Trace};
 
 /// The key of `config.yml` in the ConfigMap.
-pub const CONFIG_KEY: &str = "config.yml";
-/// Where the ConfigMap is mounted.
-pub const CONFIG_DIR: &str = "/etc/jobservice";
-/// Where the certificate of internal TLS is mounted.
-pub const SSL_DIR: &str = "/etc/jobservice/ssl";
+pub(crate) const CONFIG_KEY: &str = "config.yml";
+/// Mount path of the ConfigMap.
+pub(crate) const CONFIG_DIR: &str = "/etc/jobservice";
+/// Mount path of the internal TLS certificate.
+pub(crate) const SSL_DIR: &str = "/etc/jobservice/ssl";
 
-/// What the jobservice is to be told.
+/// The settings of JobService.
 #[derive(Debug, Clone)]
-pub struct JobService {
-    /// Whether the components speak TLS among themselves.
+pub(crate) struct JobService {
+    /// Enables internal TLS between the components.
     pub tls: bool,
-    /// How many jobs run at a time.
+    /// Number of jobs that run in parallel.
     pub workers: u32,
-    /// The queue.
+    /// The Redis with the job queue.
     pub redis: Redis,
-    /// The database of the queue.
+    /// The index of the queue's database in Redis.
     pub redis_database: u8,
-    /// The first part of the queue's keys. What is queued under another is not found any more.
+    /// The prefix of the queue's keys. Jobs under another prefix are not found.
     pub redis_namespace: String,
-    /// How long an idle connection to Redis is kept.
+    /// Idle timeout of connections to Redis.
     pub redis_idle_timeout: Duration,
-    /// Where jobs write; at least one.
-    pub job_loggers: Vec<Logger>,
-    /// Where the jobservice itself writes; at least one.
-    pub loggers: Vec<Logger>,
+    /// The loggers of jobs; at least one.
+    pub(crate) job_loggers: Vec<Logger>,
+    /// The loggers of JobService itself; at least one.
+    pub(crate) loggers: Vec<Logger>,
     /// `DEBUG`, `INFO`, `WARNING`, `ERROR` or `FATAL`.
     pub log_level: String,
-    /// Core, with port.
+    /// The URL of Core, with the port.
     pub core_url: String,
-    /// The token service, which is core's.
+    /// The URL of Core's token service.
     pub token_service_url: String,
-    /// The registry.
+    /// The URL of the registry.
     pub registry_url: String,
-    /// The registry's controller, with port.
+    /// The URL of RegistryController, with the port.
     pub registry_controller_url: String,
-    /// The user that the jobservice is to the registry.
+    /// The user name of JobService at the registry.
     pub registry_username: String,
-    /// The password that it shows the registry.
-    pub registry_password: SecretKey,
-    /// What core shows the jobservice.
-    pub core_secret: SecretKey,
-    /// What the jobservice shows core.
-    pub jobservice_secret: SecretKey,
-    /// Where metrics are answered, if they are.
-    pub metrics: Option<Metrics>,
-    /// Where traces go, if they are made.
-    pub trace: Option<Trace>,
-    /// The way out.
+    /// The password of JobService at the registry.
+    pub(crate) registry_password: SecretKey,
+    /// The secret with which Core authenticates to JobService.
+    pub(crate) core_secret: SecretKey,
+    /// The secret with which JobService authenticates to Core.
+    pub(crate) jobservice_secret: SecretKey,
+    /// The metrics endpoint; `None` without metrics.
+    pub(crate) metrics: Option<Metrics>,
+    /// The receiver of traces; `None` without tracing.
+    pub(crate) trace: Option<Trace>,
+    /// The outbound HTTP proxies.
     pub outbound: Outbound,
 }
 
-/// Where the jobservice, or a job, writes to.
+/// A log target of JobService or of its jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Logger {
+pub(crate) enum Logger {
     /// Harbor's database.
     Database {
-        /// The least level that is written.
+        /// The lowest level that is logged.
         level: String,
-        /// After what time it is deleted; never, if none.
+        /// Age at which log entries are deleted; `None` keeps them.
         sweeper: Option<Duration>,
     },
     /// The standard output.
     Stdout {
-        /// The least level that is written.
+        /// The lowest level that is logged.
         level: String,
     },
     /// Files in a directory.
     File {
-        /// The least level that is written.
+        /// The lowest level that is logged.
         level: String,
-        /// The directory, mounted.
+        /// The mounted directory.
         directory: String,
-        /// After what time they are deleted; never, if none.
+        /// Age at which log files are deleted; `None` keeps them.
         sweeper: Option<Duration>,
     },
 }
 
-/// The first part of the queue's keys, if nothing else is asked for: by the namespace and the name of the JobService. The exporter looks there too.
-pub fn default_redis_namespace(namespace: &str, name: &str) -> String {
-    format!("jobservice::{namespace}::{name}")
-}
-
-/// The directory of the n-th file logger of jobs.
-pub fn job_log_dir(n: usize) -> String {
+/// Returns the directory of the n-th file logger of jobs.
+pub(crate) fn job_log_dir(n: usize) -> String {
     format!("/mnt/joblogs/{n}")
 }
 
-/// The directory of the n-th file logger of the jobservice itself.
-pub fn log_dir(n: usize) -> String {
+/// Returns the directory of the n-th file logger of JobService itself.
+pub(crate) fn log_dir(n: usize) -> String {
     format!("/mnt/logs/{n}")
 }
 
-/// Renders the jobservice for one release. `secret` names the Secret that [`Rendered::secret`] will be in.
-pub fn render(jobservice: &JobService, release: &Release, secret: &str) -> Rendered {
+/// Renders JobService for one release. `secret` is the name of the Secret with [`Rendered::secret`].
+pub(crate) fn render(jobservice: &JobService, release: &Release, secret: &str) -> Rendered {
     let mut vault = Vault::new(secret);
     let mut environment = Environment::default();
     let url = jobservice.redis.url(jobservice.redis_database);
     environment
-        // Wins over the file, so that the password need not be in it.
+        // The variable overrides the file, so that the file does not contain the password.
         .secret("JOB_SERVICE_POOL_REDIS_URL", &vault.put("JOB_SERVICE_POOL_REDIS_URL", url))
         .secret("CORE_SECRET", &jobservice.core_secret)
         .secret("JOBSERVICE_SECRET", &jobservice.jobservice_secret)
@@ -191,7 +186,7 @@ fn logger(logger: &Logger) -> Map {
     }
 }
 
-/// Whole days, rounded up: the sweeper counts in days, and none would mean that logs are swept away at once.
+/// Rounds up to whole days: the sweeper counts in days, and 0 would delete logs at once.
 fn days(after: Duration) -> Node {
     let days = after.as_secs().div_ceil(24 * 60 * 60).max(1);
     Node::from(i64::try_from(days).unwrap_or(i64::MAX))

@@ -1,34 +1,35 @@
-//! The files and environments that Harbor's components read, rendered.
+//! Renders the configuration files and environments of Harbor's components.
 //!
-//! Each component has a module with a plain input struct and a function that renders it into [`Rendered`]: what belongs into a ConfigMap, what
-//! belongs into a Secret, and the environment, in which secrets are references. That secrets stay out of ConfigMaps is a matter of types:
-//! secret text is [`Confidential`], and [`Rendered::config`] holds none.
+//! Each component has a module with a plain input struct and a function that renders it into [`Rendered`]:
+//! the data of a ConfigMap, the data of a Secret, and the environment, in which secrets are references. The
+//! types keep secrets out of ConfigMaps: secret text is [`Confidential`], and [`Rendered::config`] holds
+//! none.
 //!
-//! The same input gives the same bytes. Nothing here talks to a cluster, knows the custom resources, or decides about names of objects; where
-//! files are mounted is said by constants beside the code that refers to them.
+//! The same input gives the same bytes. Nothing here accesses a cluster, depends on the custom resources, or
+//! chooses names of objects. Mount paths are constants beside the code that refers to them.
 
-pub mod address;
-pub mod chartmuseum;
-pub mod confidential;
-pub mod core_env;
+pub(crate) mod address;
+pub(crate) mod chartmuseum;
+pub(crate) mod confidential;
+pub(crate) mod core_env;
 pub mod database;
-pub mod env;
-pub mod exporter;
-pub mod goduration;
+pub(crate) mod env;
+pub(crate) mod exporter;
+pub(crate) mod goduration;
 pub mod htpasswd;
-pub mod jobservice;
-pub mod notary;
+pub(crate) mod jobservice;
+pub(crate) mod notary;
 pub mod outbound;
 pub mod portal;
 pub mod proxy;
 pub mod redis;
 pub mod registry;
-pub mod registryctl;
-pub mod rendered;
-pub mod telemetry;
+pub(crate) mod registryctl;
+pub(crate) mod rendered;
+pub(crate) mod telemetry;
 pub mod token_key;
-pub mod trivy;
-pub mod yaml;
+pub(crate) mod trivy;
+pub(crate) mod yaml;
 
 mod nginx;
 #[cfg(test)]
@@ -38,5 +39,6 @@ mod snapshot_tests;
 
 pub use address::Address;
 pub use confidential::Confidential;
-pub use env::{Env, EnvValue, SecretKey};
+pub(crate) use env::SecretKey;
+pub use env::{Env, EnvValue};
 pub use rendered::Rendered;

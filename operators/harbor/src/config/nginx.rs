@@ -1,23 +1,24 @@
-//! What both of Harbor's nginx configurations begin with.
+//! The common parts of Harbor's two nginx configurations.
 
 use crate::catalogue::{Feature, Release};
 
 /// The IP families that a server listens on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Families {
-    /// IPv4.
+    /// Listens on IPv4.
     pub v4: bool,
-    /// IPv6.
+    /// Listens on IPv6.
     pub v6: bool,
 }
 
 impl Families {
-    /// Both.
+    /// Both families.
     pub const BOTH: Self = Self { v4: true, v6: true };
-    /// IPv4 alone.
+    /// IPv4 only.
     pub const V4: Self = Self { v4: true, v6: false };
 
-    /// The `listen` lines for a port. No family at all means both, since a server that listens nowhere helps nobody.
+    /// Returns the `listen` directives for a port. Without any family, both are used, because a server that
+    /// listens nowhere is useless.
     pub(crate) fn listen(self, port: u16, tls: bool) -> Vec<String> {
         let ssl = if tls { " ssl" } else { "" };
         let neither = !self.v4 && !self.v6;
@@ -27,7 +28,7 @@ impl Families {
     }
 }
 
-/// A text of nested blocks.
+/// A text with nested blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Text {
     text: String,
@@ -64,7 +65,8 @@ impl Text {
     }
 }
 
-/// The lines before `http`. The root file system may be read-only, so all that is written goes below `/tmp`.
+/// Writes the lines before `http`. The root file system may be read-only, so all files are written below
+/// `/tmp`.
 pub(crate) fn preamble(text: &mut Text, connections: u32) {
     text.line("worker_processes auto;").line("pid /tmp/nginx.pid;");
     text.block("events", |events| {
@@ -72,7 +74,7 @@ pub(crate) fn preamble(text: &mut Text, connections: u32) {
     });
 }
 
-/// Where nginx keeps what does not fit into memory.
+/// Writes the directories of nginx's temporary files.
 pub(crate) fn temporary_files(http: &mut Text) {
     http.lines(
         ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -80,7 +82,7 @@ pub(crate) fn temporary_files(http: &mut Text) {
     );
 }
 
-/// A server's certificate and how strict it is.
+/// Writes the certificate and the TLS settings of a server.
 pub(crate) fn tls(server: &mut Text, release: &Release, directory: &str) {
     let protocols = if release.has(Feature::Tls13) { "TLSv1.2 TLSv1.3" } else { "TLSv1.2" };
     server

@@ -1,4 +1,5 @@
-//! Notary's server and signer, to Harbor 2.8: a JSON file each, and the URL of the database from a Secret.
+//! NotaryServer and NotarySigner, up to Harbor 2.8: a JSON file each, and the URL of the database from a
+//! Secret.
 
 use serde_json::{Value, json};
 
@@ -7,88 +8,92 @@ use super::database::{Database, SslMode};
 use super::env::Environment;
 use super::rendered::{Rendered, Vault};
 
-/// The server's file in its ConfigMap.
-pub const SERVER_CONFIG_KEY: &str = "server.json";
-/// Where the server's ConfigMap is mounted.
-pub const SERVER_CONFIG_DIR: &str = "/etc/notary-server";
-/// Where the server's certificate is mounted.
-pub const SERVER_SSL_DIR: &str = "/etc/notary-server/certificates";
-/// Where the certificate is mounted that the server shows the signer.
-pub const SERVER_TRUST_DIR: &str = "/etc/notary-server/trust-certificates";
-/// Where the certificate of the token service is mounted.
-pub const SERVER_AUTH_DIR: &str = "/etc/notary-server/auth-certificates";
-/// The signer's file in its ConfigMap.
-pub const SIGNER_CONFIG_KEY: &str = "signer.json";
-/// Where the signer's ConfigMap is mounted.
-pub const SIGNER_CONFIG_DIR: &str = "/etc/notary-signer";
-/// Where the signer's certificate is mounted.
-pub const SIGNER_SSL_DIR: &str = "/etc/notary-signer/certificates";
-/// What the names of the signer's keys to encrypt with begin with, in its environment.
-pub const SIGNER_ALIAS_PREFIX: &str = "NOTARY_SIGNER_";
+/// Key of NotaryServer's file in its ConfigMap.
+pub(crate) const SERVER_CONFIG_KEY: &str = "server.json";
+/// Mount path of NotaryServer's ConfigMap.
+pub(crate) const SERVER_CONFIG_DIR: &str = "/etc/notary-server";
+/// Mount path of NotaryServer's certificate.
+pub(crate) const SERVER_SSL_DIR: &str = "/etc/notary-server/certificates";
+/// Mount path of NotaryServer's client certificate for the signer.
+pub(crate) const SERVER_TRUST_DIR: &str = "/etc/notary-server/trust-certificates";
+/// Mount path of the token service's certificate.
+pub(crate) const SERVER_AUTH_DIR: &str = "/etc/notary-server/auth-certificates";
+/// Key of NotarySigner's file in its ConfigMap.
+pub(crate) const SIGNER_CONFIG_KEY: &str = "signer.json";
+/// Mount path of NotarySigner's ConfigMap.
+pub(crate) const SIGNER_CONFIG_DIR: &str = "/etc/notary-signer";
+/// Mount path of NotarySigner's certificate.
+pub(crate) const SIGNER_SSL_DIR: &str = "/etc/notary-signer/certificates";
+/// Mount path of the certificate authority of the database.
+pub(crate) const DATABASE_SSL_DIR: &str = "/etc/notary-database";
+/// Prefix of the environment variables with the encryption keys of NotarySigner.
+pub(crate) const SIGNER_ALIAS_PREFIX: &str = "NOTARY_SIGNER_";
 
-/// What the server is to be told.
+/// The settings of NotaryServer.
 #[derive(Debug, Clone)]
-pub struct NotaryServer {
-    /// Whether it speaks TLS.
+pub(crate) struct NotaryServer {
+    /// Serves with TLS.
     pub tls: bool,
     /// `debug`, `info`, `warning`, `error`, `fatal` or `panic`.
     pub log_level: String,
-    /// PostgreSQL.
-    pub storage: NotaryStorage,
-    /// The signer; without, the server keeps keys itself, and loses them.
-    pub signer: Option<Signer>,
-    /// Who may come in; anybody, if none.
-    pub auth: Option<TokenAuth>,
+    /// The PostgreSQL database.
+    pub(crate) storage: NotaryStorage,
+    /// The signer. Without one, the server keeps keys in memory and loses them.
+    pub(crate) signer: Option<Signer>,
+    /// The token authentication; `None` lets everybody in.
+    pub(crate) auth: Option<TokenAuth>,
 }
 
-/// What the signer is to be told.
+/// The settings of NotarySigner.
 #[derive(Debug, Clone)]
-pub struct NotarySigner {
+pub(crate) struct NotarySigner {
     /// `debug`, `info`, `warning`, `error`, `fatal` or `panic`.
     pub log_level: String,
-    /// PostgreSQL.
-    pub storage: NotaryStorage,
+    /// The PostgreSQL database.
+    pub(crate) storage: NotaryStorage,
 }
 
 /// Notary's database.
 #[derive(Debug, Clone)]
-pub struct NotaryStorage {
-    /// PostgreSQL.
+pub(crate) struct NotaryStorage {
+    /// The PostgreSQL database.
     pub database: Database,
-    /// The password of PostgreSQL's user.
+    /// The password of the PostgreSQL user.
     pub password: Option<Confidential>,
-    /// Whether the tables are brought up to date at start.
+    /// True if the certificate authority of the database is mounted at [`DATABASE_SSL_DIR`].
+    pub authority: bool,
+    /// Migrates the tables at start.
     pub migrate: bool,
 }
 
-/// Where the signer is.
+/// The address of NotarySigner.
 #[derive(Debug, Clone)]
-pub struct Signer {
-    /// Its host.
+pub(crate) struct Signer {
+    /// The host name.
     pub host: String,
-    /// Its port.
+    /// The port.
     pub port: u16,
     /// `ecdsa`, `rsa` or `ed25519`.
     pub key_algorithm: String,
-    /// Whether a certificate to show it is mounted at [`SERVER_TRUST_DIR`].
+    /// True if a client certificate for the signer is mounted at [`SERVER_TRUST_DIR`].
     pub certificate: bool,
 }
 
-/// Tokens that let in.
+/// Token authentication.
 #[derive(Debug, Clone)]
-pub struct TokenAuth {
-    /// Where they are to be had.
+pub(crate) struct TokenAuth {
+    /// The URL of the token service.
     pub realm: String,
-    /// What they are for.
+    /// The service that tokens are issued for.
     pub service: String,
-    /// Who makes them.
+    /// The issuer of tokens.
     pub issuer: String,
-    /// Whether the realm is below the host that was asked.
+    /// Derives the realm from the host name of the request (`autoredirect` of Distribution).
     pub autoredirect: bool,
 }
 
-/// Renders the server. `secret` names the Secret that [`Rendered::secret`] will be in.
-pub fn render_server(server: &NotaryServer, secret: &str) -> Rendered {
+/// Renders NotaryServer. `secret` is the name of the Secret with [`Rendered::secret`].
+pub(crate) fn render_server(server: &NotaryServer, secret: &str) -> Rendered {
     let mut listen = json!({ "http_addr": ":4443" });
     if server.tls {
         listen["tls_cert_file"] = json!(format!("{SERVER_SSL_DIR}/tls.crt"));
@@ -133,9 +138,9 @@ pub fn render_server(server: &NotaryServer, secret: &str) -> Rendered {
     rendered(SERVER_CONFIG_KEY, &file, &server.storage, "server", secret)
 }
 
-/// Renders the signer. `secret` names the Secret that [`Rendered::secret`] will be in. The keys to encrypt with come on top, from the Secret of
-/// aliases, each under [`SIGNER_ALIAS_PREFIX`].
-pub fn render_signer(signer: &NotarySigner, secret: &str) -> Rendered {
+/// Renders NotarySigner. `secret` is the name of the Secret with [`Rendered::secret`]. The encryption keys
+/// are added from the Secret of aliases, each with [`SIGNER_ALIAS_PREFIX`].
+pub(crate) fn render_signer(signer: &NotarySigner, secret: &str) -> Rendered {
     let file = json!({
         "server": {
             "grpc_addr": ":7899",
@@ -150,14 +155,14 @@ pub fn render_signer(signer: &NotarySigner, secret: &str) -> Rendered {
     rendered(SIGNER_CONFIG_KEY, &file, &signer.storage, "signer", secret)
 }
 
-/// What a container runs, to be given to `/bin/sh -c`. The URL with the password is taken from the environment there, so that it stands neither in
-/// the pod's spec nor has to be fit for a shell.
-pub fn server_command(migrate: bool) -> String {
+/// Returns the command of the container for `/bin/sh -c`. It reads the URL with the password from the
+/// environment, so that the password is neither in the pod spec nor needs shell quoting.
+pub(crate) fn server_command(migrate: bool) -> String {
     command(migrate, &format!("notary-server -config {SERVER_CONFIG_DIR}/{SERVER_CONFIG_KEY} -logf logfmt"))
 }
 
-/// The same for the signer.
-pub fn signer_command(migrate: bool) -> String {
+/// Returns the command of NotarySigner's container.
+pub(crate) fn signer_command(migrate: bool) -> String {
     command(migrate, &format!("notary-signer -config {SIGNER_CONFIG_DIR}/{SIGNER_CONFIG_KEY} -logf logfmt"))
 }
 
@@ -176,7 +181,10 @@ fn rendered(key: &str, file: &Value, storage: &NotaryStorage, part: &str, secret
     let mut environment = Environment::default();
     let database =
         Database { ssl_mode: known_to_notary(storage.database.ssl_mode), ..storage.database.clone() };
-    let url = database.url(storage.password.as_ref());
+    let mut url = database.url(storage.password.as_ref());
+    if storage.authority {
+        url = Confidential::new(format!("{}&sslrootcert={DATABASE_SSL_DIR}/ca.crt", url.expose()));
+    }
     let name = format!("NOTARY_{}_STORAGE_DB_URL", part.to_uppercase());
     environment.secret(&name, &vault.put("DB_URL", url.clone()));
     if storage.migrate {
@@ -192,7 +200,7 @@ fn rendered(key: &str, file: &Value, storage: &NotaryStorage, part: &str, secret
     }
 }
 
-/// Notary's driver knows no halves: what `allow` and `prefer` have in common is that they work without TLS.
+/// Notary's driver does not support `allow` and `prefer`: both accept connections without TLS.
 fn known_to_notary(mode: SslMode) -> SslMode {
     match mode {
         SslMode::Allow | SslMode::Prefer => SslMode::Disable,

@@ -1,15 +1,15 @@
-//! The way out: proxies between Harbor and the rest of the world.
+//! Outbound HTTP proxies.
 
 use super::env::Environment;
 
-/// The proxies that a component goes through to reach other hosts.
+/// The HTTP proxies of a component for outbound requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outbound {
-    /// For `http://`.
+    /// Proxy for `http://` URLs.
     pub http: Option<String>,
-    /// For `https://`.
+    /// Proxy for `https://` URLs.
     pub https: Option<String>,
-    /// Hosts that are reached without. Names of Harbor's own Services belong here.
+    /// Hosts that are reached directly (`NO_PROXY`). Harbor's own Services belong here.
     pub without: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The portal: an nginx that serves files.
+//! Portal: an nginx that serves files.
 
 use crate::catalogue::{Feature, Release};
 
@@ -9,19 +9,19 @@ pub use super::nginx::Families;
 
 /// The key of `nginx.conf` in the ConfigMap.
 pub const CONFIG_KEY: &str = "nginx.conf";
-/// Where `nginx.conf` is mounted.
-pub const CONFIG_PATH: &str = "/etc/nginx/nginx.conf";
-/// Where the certificate of internal TLS is mounted.
+/// Mount path of `nginx.conf`.
+pub(crate) const CONFIG_PATH: &str = "/etc/nginx/nginx.conf";
+/// Mount path of the internal TLS certificate.
 pub const SSL_DIR: &str = "/etc/portal/ssl";
 
-/// What the portal is to be told.
+/// The settings of Portal.
 #[derive(Debug, Clone)]
 pub struct Portal {
-    /// Whether the components speak TLS among themselves.
+    /// Enables internal TLS between the components.
     pub tls: bool,
-    /// Connections at a time, for each of nginx's processes. 0 stands for 1024.
+    /// Connections of one nginx worker. 0 stands for 1024.
     pub max_connections: u32,
-    /// Where it listens.
+    /// The IP families to listen on.
     pub families: Families,
 }
 

@@ -1,4 +1,4 @@
-//! The nginx before core and portal, where Harbor is exposed by a Service rather than an Ingress.
+//! The nginx in front of Core and Portal, used when Harbor is exposed by a Service.
 
 use crate::catalogue::{Feature, Release};
 
@@ -8,23 +8,27 @@ use super::rendered::Rendered;
 
 /// The key of `nginx.conf` in the ConfigMap.
 pub const CONFIG_KEY: &str = "nginx.conf";
-/// Where `nginx.conf` is mounted.
-pub const CONFIG_PATH: &str = "/etc/nginx/nginx.conf";
-/// Where the certificate that users see is mounted.
+/// Mount path of `nginx.conf`.
+pub(crate) const CONFIG_PATH: &str = "/etc/nginx/nginx.conf";
+/// Mount path of the public certificate.
 pub const SSL_DIR: &str = "/etc/nginx/cert";
 
-/// What the proxy is to be told.
+/// The settings of the proxy.
 #[derive(Debug, Clone)]
 pub struct Proxy {
-    /// Core's Service. It has to exist before nginx starts, which asks for its address once.
+    /// The Service of Core. It must exist before nginx starts, because nginx resolves the name once.
     pub core: Address,
-    /// The portal's Service, if there is a portal.
+    /// The Service of Portal, if there is one.
     pub portal: Option<Address>,
-    /// Whether core and portal speak TLS.
+    /// True if Core and Portal use TLS.
     pub internal_tls: bool,
-    /// Where users are sent who come without TLS, if TLS is offered: what follows `https://`, such as `harbor.example:30443`.
+    /// The authority to which HTTP requests are redirected if TLS is served: the part after `https://`, such
+    /// as `harbor.example:30443`.
     pub https: Option<String>,
-    /// Where it listens.
+    /// True if clients use an http URL. With internal TLS, Core marks its session cookie `Secure`, and
+    /// browsers would drop it: the proxy removes the flag.
+    pub plain_url: bool,
+    /// The IP families to listen on.
     pub families: Families,
 }
 
@@ -33,11 +37,11 @@ pub fn render(proxy: &Proxy, release: &Release) -> Rendered {
     Rendered { config: [(CONFIG_KEY.to_owned(), nginx_conf(proxy, release))].into(), ..Rendered::default() }
 }
 
-/// The paths of core.
+/// The paths of Core.
 #[derive(Debug)]
 struct Route {
     path: &'static str,
-    /// Whether core is to see the port that the user wrote: it is part of the URLs that core answers with.
+    /// True if Core needs the port of the client's URL, because it is part of the URLs in Core's responses.
     host_with_port: bool,
     long: bool,
     cookies: bool,
@@ -58,7 +62,7 @@ fn nginx_conf(proxy: &Proxy, release: &Release) -> String {
     text.block("http", |http| {
         nginx::temporary_files(http);
         http.line("tcp_nodelay on;")
-            // Requests can be passed on unbuffered only so.
+            // Required to pass requests on unbuffered.
             .line("proxy_http_version 1.1;")
             .line("access_log /dev/stdout;");
         http.block("upstream core", |upstream| {
@@ -69,7 +73,7 @@ fn nginx_conf(proxy: &Proxy, release: &Release) -> String {
                 upstream.line(format!("server {portal};"));
             });
         }
-        // A proxy before this one knows better than we how the user came.
+        // A proxy in front of this one knows the client's scheme.
         http.block("map $http_x_forwarded_proto $x_forwarded_proto", |map| {
             map.line("default $http_x_forwarded_proto;").line("\"\" $scheme;");
         });
@@ -102,7 +106,7 @@ fn locations(server: &mut Text, proxy: &Proxy, release: &Release, https: bool) {
     let scheme = if proxy.internal_tls { "https" } else { "http" };
     server
         .line("server_tokens off;")
-        // Layers of any size, sent in chunks.
+        // Image layers of any size, sent in chunks.
         .line("client_max_body_size 0;")
         .line("chunked_transfer_encoding on;")
         .line("add_header X-Frame-Options DENY;")
@@ -119,7 +123,7 @@ fn locations(server: &mut Text, proxy: &Proxy, release: &Release, https: bool) {
             }
         });
     } else {
-        // Otherwise nginx would show a page of its own.
+        // Otherwise nginx would show its default page.
         server.block("location /", |location| {
             location.line("return 404;");
         });
@@ -131,6 +135,8 @@ fn locations(server: &mut Text, proxy: &Proxy, release: &Release, https: bool) {
             headers(location, if route.host_with_port { "$http_host" } else { "$host" });
             if https && route.cookies {
                 location.line("proxy_cookie_path / \"/; Secure\";");
+            } else if proxy.internal_tls && proxy.plain_url && route.cookies {
+                location.line("proxy_cookie_flags ~ nosecure;");
             }
             if route.long && (https || release.has(Feature::PlainProxyLongTransfers)) {
                 location.line("proxy_send_timeout 900;").line("proxy_read_timeout 900;");

@@ -1,4 +1,4 @@
-//! How Harbor's components reach Redis.
+//! Connections of Harbor's components to Redis.
 
 use std::time::Duration;
 
@@ -7,42 +7,42 @@ use crate::catalogue::{Feature, Refusal, Release};
 use super::address::{Address, percent_encoded};
 use super::confidential::Confidential;
 
-/// The databases of one Redis, by component. They are where the data lies: never changed for an installation that exists.
+/// Database indexes of the components in one Redis. They locate the data and never change for existing
+/// installations.
 pub mod index {
-    /// Core's sessions and cache.
+    /// Core: sessions and cache.
     pub const CORE: u8 = 0;
-    /// What the registry knows of its blobs.
+    /// Registry: cache of blob descriptors.
     pub const REGISTRY: u8 = 1;
-    /// The jobservice's queues.
+    /// JobService: job queues.
     pub const JOBSERVICE: u8 = 2;
-    /// ChartMuseum's index.
-    pub const CHARTMUSEUM: u8 = 3;
-    /// Trivy's queue and reports.
+    /// Trivy: job queue and reports.
     pub const TRIVY: u8 = 5;
 }
 
-/// A Redis, or the Sentinels that know where it is.
+/// A Redis server, or the Sentinels of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redis {
-    /// The server; several only with Sentinel.
+    /// The addresses; several only with Sentinel.
     pub addresses: Vec<Address>,
-    /// The master's name, if the addresses are of Sentinels.
+    /// The name of the master, if the addresses are Sentinels.
     pub sentinel_master: Option<String>,
-    /// The user of an access list; the default user if none.
+    /// The ACL user; `None` for the default user.
     pub username: Option<String>,
-    /// The password of Redis. Sentinels are asked without one: Harbor cannot authenticate to them.
+    /// The password of Redis. Sentinels are queried without a password, because Harbor cannot authenticate to
+    /// them.
     pub password: Option<Confidential>,
-    /// Whether to speak TLS. The certificate is checked against the authorities that the component trusts.
+    /// Uses TLS. The certificate is verified with the authorities that the component trusts.
     pub tls: bool,
 }
 
 impl Redis {
-    /// The URL of one database, in the form that core, jobservice, exporter and Trivy read.
+    /// Returns the URL of one database, in the form that Core, JobService, the exporter and Trivy read.
     pub fn url(&self, database: u8) -> Confidential {
         self.url_with(database, None)
     }
 
-    /// The same, with the time after which core lets an idle connection go.
+    /// Returns the URL with the time after which Core closes an idle connection.
     pub fn url_with_idle_timeout(&self, database: u8, idle: Duration) -> Confidential {
         self.url_with(database, Some(idle))
     }
@@ -70,14 +70,15 @@ impl Redis {
         ))
     }
 
-    /// Why a release cannot use this Redis, if it cannot. `field` is where the user described it.
-    pub fn refuse(&self, release: &Release, field: &str) -> Option<Refusal> {
+    /// Returns the reason why a release cannot use this Redis, if it cannot. `field` is the path of its field
+    /// in the spec.
+    pub(crate) fn refuse(&self, release: &Release, field: &str) -> Option<Refusal> {
         let refusal = |what: &str, since: &str| {
             Refusal::new(
                 field,
                 Address::list(&self.addresses),
-                format!("Harbor {} cannot use Redis {what}: this came with {since}", release.version()),
-                format!("upgrade to {since} or newer, or use a Redis without"),
+                format!("Harbor {} cannot use Redis {what}: this was added in {since}", release.version()),
+                format!("upgrade to {since} or newer, or use a Redis without it"),
             )
         };
         if self.tls && !release.has(Feature::RegistryRedisTls) {
@@ -90,7 +91,7 @@ impl Redis {
             return Some(Refusal::new(
                 field,
                 Address::list(&self.addresses),
-                "Harbor speaks to one Redis, or to several Sentinels; it cannot use Redis Cluster",
+                "Harbor connects to one Redis, or to several Sentinels; it cannot use Redis Cluster",
                 "name one address, or set sentinelMasterSet",
             ));
         }
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_release_cannot_do_is_refused_with_the_release_that_can() {
+    fn an_unsupported_redis_is_refused_with_the_release_that_supports_it() {
         let release = |text: &str| Release::of(&text.parse().unwrap()).unwrap();
         let field = "spec.redis";
         assert_eq!(redis().refuse(&release("2.6.2"), field), None);

@@ -1,4 +1,4 @@
-//! The registry's controller, which deletes from the registry's storage.
+//! RegistryController, which deletes blobs from the registry's storage.
 
 use windlass_operator::yaml::{Map, Style};
 
@@ -8,30 +8,30 @@ use super::rendered::Rendered;
 use super::telemetry::Trace;
 
 /// The key of `config.yml` in the ConfigMap.
-pub const CONFIG_KEY: &str = "config.yml";
-/// Where the ConfigMap is mounted.
-pub const CONFIG_DIR: &str = "/etc/registryctl";
-/// Where the certificate of internal TLS is mounted.
-pub const SSL_DIR: &str = "/etc/registryctl/ssl";
+pub(crate) const CONFIG_KEY: &str = "config.yml";
+/// Mount path of the ConfigMap.
+pub(crate) const CONFIG_DIR: &str = "/etc/registryctl";
+/// Mount path of the internal TLS certificate.
+pub(crate) const SSL_DIR: &str = "/etc/registryctl/ssl";
 
-/// What the controller is to be told, beside all that its registry is.
+/// The settings of RegistryController, in addition to those of its registry.
 #[derive(Debug, Clone)]
-pub struct RegistryController {
-    /// Whether the components speak TLS among themselves.
+pub(crate) struct RegistryController {
+    /// Enables internal TLS between the components.
     pub tls: bool,
     /// `debug`, `info`, `warning`, `error` or `fatal`.
     pub log_level: String,
-    /// What core shows the jobservice.
-    pub core_secret: Option<SecretKey>,
-    /// What callers have to show.
-    pub jobservice_secret: Option<SecretKey>,
-    /// Where traces go, if they are made.
-    pub trace: Option<Trace>,
+    /// The secret with which Core authenticates to JobService.
+    pub(crate) core_secret: Option<SecretKey>,
+    /// The secret with which callers authenticate.
+    pub(crate) jobservice_secret: Option<SecretKey>,
+    /// The receiver of traces; `None` without tracing.
+    pub(crate) trace: Option<Trace>,
 }
 
-/// Renders the controller. Its container needs the environment and the mounts of its registry also, since it opens the same storage:
-/// [`Rendered::env`] holds only what comes on top.
-pub fn render(controller: &RegistryController) -> Rendered {
+/// Renders RegistryController. Its container also needs the environment and the mounts of its registry,
+/// because it opens the same storage: [`Rendered::env`] has only the additional variables.
+pub(crate) fn render(controller: &RegistryController) -> Rendered {
     let (protocol, port) = if controller.tls { ("https", 8443_u16) } else { ("http", 8080) };
     let https = controller.tls.then(|| {
         Map::new().with("cert", format!("{SSL_DIR}/tls.crt")).with("key", format!("{SSL_DIR}/tls.key"))

@@ -1,4 +1,4 @@
-//! What rendering a component gives.
+//! The result of rendering a component.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use super::env::{Env, SecretKey};
 /// The configuration of one component.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rendered {
-    /// The data of its ConfigMap, by key. Holds no secret.
+    /// The data of its ConfigMap by key, without secrets.
     pub config: BTreeMap<String, String>,
-    /// The data of the Secret that was named when it was rendered, by key.
+    /// The data by key of the Secret whose name was passed to the renderer.
     pub secret: BTreeMap<String, Confidential>,
-    /// The environment of its container, in the order of names.
+    /// The environment of its container, sorted by name.
     pub env: Vec<Env>,
 }
 
-/// The Secret of a component while it is filled: each value put in gives the reference to it.
+/// A Secret while it is filled: each value that is added returns a reference to it.
 #[derive(Debug)]
 pub(crate) struct Vault<'a> {
     name: &'a str,

@@ -1,4 +1,5 @@
-//! One Harbor for the snapshots: a password with every character that has ever caused trouble, and nothing left out.
+//! A sample Harbor for snapshots: all settings, and a password with every character that has ever caused
+//! trouble.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use super::chartmuseum::{ChartCache, ChartMuseum, ChartStorage, Disable};
 use super::core_env::{Core, Secrets, Urls};
 use super::database::{Database, Pool, SslMode};
 use super::exporter::{Exporter, Queue};
-use super::jobservice::{JobService, Logger, default_redis_namespace, job_log_dir};
+use super::jobservice::{JobService, Logger, job_log_dir};
 use super::notary::{NotaryServer, NotarySigner, NotaryStorage, Signer, TokenAuth};
 use super::outbound::Outbound;
 use super::portal::{Families, Portal};
@@ -24,7 +25,7 @@ use super::telemetry::Metrics;
 use super::trivy::{Trivy, TrivyRedis};
 use super::{Address, Confidential, SecretKey};
 
-/// Where it hurts: URLs, YAML, shells.
+/// A password that is difficult for URLs, YAML and shells.
 pub(super) const PASSWORD: &str = r#"*p@ss: w/rd?#[%]+"'$(X)&{}é"#;
 
 pub(super) fn release(version: &str) -> Release {
@@ -119,7 +120,7 @@ pub(super) fn jobservice(tls: bool) -> JobService {
         workers: 10,
         redis: redis(),
         redis_database: index::JOBSERVICE,
-        redis_namespace: default_redis_namespace("default", "sample-harbor"),
+        redis_namespace: "jobservice::default::sample-harbor".to_owned(),
         redis_idle_timeout: seconds(30),
         job_loggers: vec![
             Logger::Database { level: level(), sweeper: Some(seconds(14 * 24 * 3600)) },
@@ -152,6 +153,7 @@ pub(super) fn proxy(tls: bool) -> Proxy {
         portal: Some(Address::new("sample-harbor-portal", if tls { 443 } else { 80 })),
         internal_tls: tls,
         https: tls.then(|| "harbor.example:30443".to_owned()),
+        plain_url: false,
         families: Families::V4,
     }
 }
@@ -246,7 +248,7 @@ pub(super) fn chartmuseum(storage: ChartStorage, tls: bool) -> ChartMuseum {
         log_latency_integer: true,
         cache: Some(ChartCache {
             server: redis(),
-            database: index::CHARTMUSEUM,
+            database: 3,
             password: Some(SecretKey::new("redis", "redis-password")),
         }),
         storage,
@@ -269,14 +271,19 @@ pub(super) fn exporter(tls: bool) -> Exporter {
         queue: Some(Queue {
             redis: redis(),
             database: index::JOBSERVICE,
-            namespace: default_redis_namespace("default", "sample-harbor"),
+            namespace: "jobservice::default::sample-harbor".to_owned(),
             idle_timeout: seconds(30),
         }),
     }
 }
 
 fn notary_storage(name: &str) -> NotaryStorage {
-    NotaryStorage { database: database(name), password: Some(PASSWORD.into()), migrate: true }
+    NotaryStorage {
+        database: database(name),
+        password: Some(PASSWORD.into()),
+        authority: false,
+        migrate: true,
+    }
 }
 
 pub(super) fn notary_server(tls: bool) -> NotaryServer {

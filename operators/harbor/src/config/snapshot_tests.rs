@@ -1,6 +1,6 @@
-//! Everything rendered, as it stands, for the versions that differ most, plain and with internal TLS.
+//! Snapshots of everything rendered, for the versions that differ most, with and without internal TLS.
 //!
-//! A snapshot shows the values of Secrets also, under a heading of their own: in these tests they are no secrets.
+//! A snapshot also shows the values of Secrets, under a heading of their own.
 
 use std::fmt::Write as _;
 
@@ -45,7 +45,7 @@ fn shown(rendered: &Rendered) -> String {
     text
 }
 
-/// All components of a release, in one Harbor.
+/// Renders all components of a release.
 fn harbor(release: &Release, tls: bool) -> Vec<(Component, Rendered)> {
     let mut parts = vec![
         (Component::Core, core_env::render(&sample::core(release, tls), release, "sample-harbor-core")),
@@ -88,7 +88,7 @@ fn each_component_is_rendered_for_its_version() {
 }
 
 #[test]
-fn what_goes_into_a_config_map_holds_no_secret() {
+fn config_maps_contain_no_secret() {
     for version in VERSIONS {
         for tls in [false, true] {
             for (component, rendered) in harbor(&release(version), tls) {
@@ -134,7 +134,7 @@ fn every_reference_into_the_own_secret_is_there() {
     }
 }
 
-fn given<T: DeserializeOwned>(driver: Value) -> T {
+fn parsed<T: DeserializeOwned>(driver: Value) -> T {
     serde_json::from_value(driver).unwrap()
 }
 
@@ -162,13 +162,13 @@ fn drivers() -> Vec<(&'static str, Storage)> {
     });
     vec![
         ("filesystem", sample::files()),
-        ("s3", registry_storage::s3(&given(s3), key())),
-        ("s3-without-keys", registry_storage::s3(&given(bare), None)),
-        ("swift", registry_storage::swift(&given(swift), key(), Some("[".into())).unwrap()),
-        ("azure", registry_storage::azure(&given(azure), "a2V5Cg==".into()).unwrap()),
-        ("gcs", registry_storage::gcs(&given(gcs)).unwrap()),
-        ("gcs-without-key", registry_storage::gcs(&given(json!({"bucket": "images"}))).unwrap()),
-        ("oss", registry_storage::oss(&given(oss), PASSWORD.into())),
+        ("s3", registry_storage::s3(&parsed(s3), key())),
+        ("s3-without-keys", registry_storage::s3(&parsed(bare), None)),
+        ("swift", registry_storage::swift(&parsed(swift), key(), Some("[".into())).unwrap()),
+        ("azure", registry_storage::azure(&parsed(azure), "a2V5Cg==".into()).unwrap()),
+        ("gcs", registry_storage::gcs(&parsed(gcs)).unwrap()),
+        ("gcs-without-key", registry_storage::gcs(&parsed(json!({"bucket": "images"}))).unwrap()),
+        ("oss", registry_storage::oss(&parsed(oss), PASSWORD.into())),
         ("inmemory", Storage::in_memory()),
     ]
 }
@@ -202,11 +202,11 @@ fn chartmuseum_is_rendered_for_each_storage() {
     });
     let storages = [
         ("filesystem", ChartStorage::files(None)),
-        ("amazon", chartmuseum_storage::amazon(&given(amazon), Some(key("s3")))),
-        ("azure", chartmuseum_storage::azure(&given(azure), key("azure")).unwrap()),
-        ("gcs", chartmuseum_storage::gcs(&given(gcs))),
-        ("openstack", chartmuseum_storage::openstack(&given(openstack), Some(key("swift")))),
-        ("oss", chartmuseum_storage::oss(&given(oss), key("oss"))),
+        ("amazon", chartmuseum_storage::amazon(&parsed(amazon), Some(key("s3")))),
+        ("azure", chartmuseum_storage::azure(&parsed(azure), key("azure")).unwrap()),
+        ("gcs", chartmuseum_storage::gcs(&parsed(gcs))),
+        ("openstack", chartmuseum_storage::openstack(&parsed(openstack), Some(key("swift")))),
+        ("oss", chartmuseum_storage::oss(&parsed(oss), key("oss"))),
     ];
     for (name, storage) in storages {
         let rendered = chartmuseum::render(&sample::chartmuseum(storage, false));

@@ -5,71 +5,71 @@ use std::time::Duration;
 
 use super::env::{Environment, SecretKey};
 
-/// Where a component answers with metrics.
+/// The metrics endpoint of a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Metrics {
-    /// The port; plain HTTP, also where everything else is TLS.
+pub(crate) struct Metrics {
+    /// The port; plain HTTP, also with internal TLS.
     pub port: u16,
     /// The path.
     pub path: String,
 }
 
 impl Metrics {
-    /// The variables that core reads.
+    /// Adds the variables that Core reads.
     pub(crate) fn environment(&self, environment: &mut Environment, subsystem: &str) {
         environment.set("METRIC_ENABLE", true).set("METRIC_PORT", self.port).set("METRIC_PATH", &self.path);
         Self::names(environment, subsystem);
     }
 
-    /// The first words of the metrics' names.
+    /// Adds the prefixes of the metrics' names.
     pub(crate) fn names(environment: &mut Environment, subsystem: &str) {
         environment.set("METRIC_NAMESPACE", "harbor").set("METRIC_SUBSYSTEM", subsystem);
     }
 }
 
-/// Where traces go.
+/// Tracing settings.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trace {
-    /// Tells several Harbors apart.
+pub(crate) struct Trace {
+    /// Namespace that distinguishes several Harbors.
     pub namespace: Option<String>,
-    /// The share of requests that are traced, 0 to 1.
+    /// Share of requests that are traced, 0 to 1.
     pub sample_rate: f64,
-    /// Said with each trace.
+    /// Attributes of each trace.
     pub attributes: BTreeMap<String, String>,
-    /// Who takes them.
+    /// The receiver of traces.
     pub to: TraceReceiver,
 }
 
-/// Who takes traces.
+/// A receiver of traces.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TraceReceiver {
-    /// Jaeger's collector.
+pub(crate) enum TraceReceiver {
+    /// The Jaeger collector.
     JaegerCollector {
-        /// Its URL.
+        /// URL of the Jaeger collector.
         endpoint: String,
-        /// Its user.
+        /// User name for the collector.
         username: Option<String>,
         /// The user's password.
         password: Option<SecretKey>,
     },
-    /// Jaeger's agent.
+    /// The Jaeger agent.
     JaegerAgent {
-        /// Its host.
+        /// Host name of the Jaeger agent.
         host: String,
-        /// Its port.
+        /// Port of the Jaeger agent.
         port: u16,
     },
-    /// A collector of OpenTelemetry, over HTTP.
+    /// An OpenTelemetry collector, over HTTP.
     Otel {
         /// `host:port`.
         endpoint: String,
-        /// The path at it.
+        /// The path of the URL.
         url_path: String,
-        /// Whether to compress.
+        /// Compresses the data.
         compression: bool,
-        /// Whether to do without TLS.
+        /// Connects without TLS.
         insecure: bool,
-        /// How long to wait.
+        /// Timeout of a request.
         timeout: Duration,
     },
 }
@@ -100,7 +100,7 @@ impl Trace {
                     .set("TRACE_OTEL_URL_PATH", url_path)
                     .set("TRACE_OTEL_COMPRESSION", compression)
                     .set("TRACE_OTEL_INSECURE", insecure)
-                    // Harbor counts whole seconds.
+                    // Harbor counts in whole seconds.
                     .set("TRACE_OTEL_TIMEOUT", timeout.as_secs().max(1));
             }
         }

@@ -1,7 +1,8 @@
-//! The key that core signs tokens with.
+//! The key with which Core signs tokens.
 //!
-//! Core reads RSA in PKCS#1 (`BEGIN RSA PRIVATE KEY`) and nothing else: with PKCS#8 it starts, is healthy, and answers every login with 500. `ring`
-//! cannot make RSA keys and `rcgen` writes PKCS#8, hence the crate `rsa`. It makes a key here and does nothing else: it neither signs nor decrypts.
+//! Core reads RSA in PKCS#1 (`BEGIN RSA PRIVATE KEY`) only: with PKCS#8 it starts, is healthy, and answers
+//! every login with 500. `ring` cannot generate RSA keys and `rcgen` writes PKCS#8, hence the crate `rsa`. It
+//! is used to generate keys only, not to sign or decrypt.
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 use rsa::pkcs1::{EncodeRsaPrivateKey as _, LineEnding};
@@ -9,41 +10,42 @@ use rsa::rand_core::{TryCryptoRng, TryRng, UnwrapErr};
 
 use super::confidential::Confidential;
 
-/// How many bits a key has: 128 bits of strength, in about half a second.
-pub const BITS: usize = 3072;
+/// Length of a key in bits: 128 bits of security, generated in about half a second.
+pub(crate) const BITS: usize = 3072;
 
-/// The system could not make a key.
+/// Error: the system could not generate a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the system has no random numbers to make an RSA key of {bits} bits with")]
 pub struct NoKey {
     bits: usize,
 }
 
-/// A new key in PEM. Takes about half a second of computing, which blocks.
+/// Generates a key in PEM format. Blocks for about half a second.
 pub fn generate() -> Result<Confidential, NoKey> {
     generate_with(BITS)
 }
 
 fn generate_with(bits: usize) -> Result<Confidential, NoKey> {
     let mut source = Source(SystemRandom::new());
-    // Asked once before: what fails later would be a panic in the middle of the search for primes.
+    // Checked before, because a failure during the search for primes would panic.
     source.try_next_u64().map_err(|_| NoKey { bits })?;
     let key = rsa::RsaPrivateKey::new(&mut UnwrapErr(source), bits).map_err(|_| NoKey { bits })?;
     let pem = key.to_pkcs1_pem(LineEnding::LF).map_err(|_| NoKey { bits })?;
     Ok(Confidential::new(pem.as_str()))
 }
 
-/// Whether a text is a key that core can use. Said of keys that others made.
-pub fn is_usable(pem: &str) -> bool {
+/// Returns true if the text is a key that Core can use.
+#[cfg(test)]
+pub(crate) fn is_usable(pem: &str) -> bool {
     use rsa::pkcs1::DecodeRsaPrivateKey as _;
 
     rsa::RsaPrivateKey::from_pkcs1_pem(pem).is_ok()
 }
 
-/// The system's random numbers, as `rsa` takes them.
+/// The system's random number generator as a trait of `rsa`.
 struct Source(SystemRandom);
 
-/// The system has no random numbers.
+/// Error: the system has no random numbers.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("the system has no random numbers")]
 struct NoRandomNumbers;
@@ -76,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_key_is_pkcs1_pem_and_reads_back() {
-        // Fewer bits than in earnest: what is tested is the form.
+        // Fewer bits than in production: the test is about the format.
         let pem = generate_with(2048).unwrap();
         let lines: Vec<&str> = pem.expose().lines().collect();
         assert_eq!(lines.first(), Some(&"-----BEGIN RSA PRIVATE KEY-----"));

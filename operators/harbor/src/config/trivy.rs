@@ -1,4 +1,4 @@
-//! Trivy's adapter: an environment from a ConfigMap and a Secret, both whole.
+//! Trivy's adapter: environments from a whole ConfigMap and a whole Secret.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,87 +11,88 @@ use super::outbound::Outbound;
 use super::redis::Redis;
 use super::rendered::{Rendered, Vault};
 
-/// Where the certificate of internal TLS is mounted.
-pub const SSL_DIR: &str = "/etc/harbor/ssl";
-/// Where the database of vulnerabilities is kept.
-pub const CACHE_DIR: &str = "/home/scanner/.cache/trivy";
-/// Where reports are kept.
-pub const REPORTS_DIR: &str = "/home/scanner/.cache/reports";
+/// Mount path of the internal TLS certificate.
+pub(crate) const SSL_DIR: &str = "/etc/harbor/ssl";
+/// Directory of the vulnerability database.
+pub(crate) const CACHE_DIR: &str = "/home/scanner/.cache/trivy";
+/// Directory of reports.
+pub(crate) const REPORTS_DIR: &str = "/home/scanner/.cache/reports";
 
-/// What Trivy's adapter is to be told.
+/// The settings of Trivy's adapter.
 #[derive(Debug, Clone)]
 #[allow(clippy::struct_excessive_bools)] // its settings are switches
-pub struct Trivy {
-    /// Whether the components speak TLS among themselves.
+pub(crate) struct Trivy {
+    /// Enables internal TLS between the components.
     pub tls: bool,
-    /// Certificates of those who may come in, if clients have to show one.
+    /// Certificate authorities of clients, if client certificates are required.
     pub client_authorities: Vec<String>,
     /// `debug`, `info`, `warning`, `error`, `fatal` or `panic`.
     pub log_level: String,
-    /// Whether Trivy itself says more.
+    /// Enables Trivy's debug mode.
     pub debug_mode: bool,
-    /// How long to read a request.
+    /// Timeout for reading a request.
     pub read_timeout: Duration,
-    /// How long to write an answer.
+    /// Timeout for writing a response.
     pub write_timeout: Duration,
-    /// How long an idle connection is kept.
+    /// Idle timeout of connections.
     pub idle_timeout: Duration,
-    /// `os`, `library`.
+    /// Types of vulnerabilities: `os`, `library`.
     pub vulnerability_types: Vec<String>,
-    /// `UNKNOWN`, `LOW`, `MEDIUM`, `HIGH`, `CRITICAL`.
+    /// Severities: `UNKNOWN`, `LOW`, `MEDIUM`, `HIGH`, `CRITICAL`.
     pub severities: Vec<String>,
-    /// Whether what cannot be mended is left out.
+    /// Ignores vulnerabilities without a fix.
     pub ignore_unfixed: bool,
-    /// Whether the databases are not updated.
+    /// Disables updates of the databases.
     pub skip_update: bool,
-    /// Whether nothing is looked up elsewhere.
+    /// Disables lookups on the internet.
     pub offline_scan: bool,
-    /// Whether any certificate of the registry is accepted.
+    /// Skips the verification of the registry's certificate.
     pub insecure: bool,
-    /// How long a scan may take.
+    /// Timeout of a scan.
     pub timeout: Duration,
-    /// Another repository of the database of vulnerabilities.
+    /// Repository of the vulnerability database, if not the default.
     pub db_repository: Option<String>,
-    /// Another repository of the database of Java's archives.
+    /// Repository of the Java database, if not the default.
     pub java_db_repository: Option<String>,
-    /// The token for GitHub.
-    pub github_token: Option<SecretKey>,
-    /// Queue and reports.
-    pub redis: TrivyRedis,
-    /// The way out.
+    /// The GitHub token.
+    pub(crate) github_token: Option<SecretKey>,
+    /// The Redis with queue and reports.
+    pub(crate) redis: TrivyRedis,
+    /// The outbound HTTP proxies.
     pub outbound: Outbound,
 }
 
-/// Where Trivy's adapter keeps its queue and its reports.
+/// The Redis of Trivy's adapter.
 #[derive(Debug, Clone)]
-pub struct TrivyRedis {
+pub(crate) struct TrivyRedis {
     /// The server.
     pub server: Redis,
-    /// The database.
+    /// The index of the database in Redis.
     pub database: u8,
-    /// The first part of the reports' keys.
+    /// The prefix of the reports' keys.
     pub store_namespace: String,
-    /// The first part of the queue's keys.
+    /// The prefix of the queue's keys.
     pub queue_namespace: String,
-    /// How long reports are kept.
+    /// Retention of reports.
     pub scan_job_ttl: Duration,
-    /// How long an idle connection is kept.
+    /// Idle timeout of connections.
     pub idle_timeout: Duration,
-    /// How long to wait for a connection.
+    /// Timeout for opening a connection.
     pub connection_timeout: Duration,
-    /// How long to wait for an answer.
+    /// Timeout for reading a response.
     pub read_timeout: Duration,
-    /// How long to wait while sending.
+    /// Timeout for writing a request.
     pub write_timeout: Duration,
-    /// Connections at most.
+    /// Maximum number of connections.
     pub max_active: u32,
-    /// Idle connections at most.
+    /// Maximum number of idle connections.
     pub max_idle: u32,
 }
 
-/// Renders Trivy's adapter for one release. [`Rendered::config`] and [`Rendered::secret`] are environments whole, for `envFrom`; `secret` names the
-/// Secret; [`Rendered::env`] comes on top.
-pub fn render(trivy: &Trivy, release: &Release, secret: &str) -> Rendered {
+/// Renders Trivy's adapter for one release. [`Rendered::config`] and [`Rendered::secret`] are whole
+/// environments for `envFrom`; `secret` is the name of the Secret; [`Rendered::env`] has additional
+/// variables.
+pub(crate) fn render(trivy: &Trivy, release: &Release, secret: &str) -> Rendered {
     let mut vault = Vault::new(secret);
     let url = trivy.redis.server.url(trivy.redis.database);
     for name in ["SCANNER_REDIS_URL", "SCANNER_STORE_REDIS_URL", "SCANNER_JOB_QUEUE_REDIS_URL"] {
@@ -134,7 +135,7 @@ fn settings(trivy: &Trivy, release: &Release) -> BTreeMap<String, String> {
         ("SCANNER_STORE_REDIS_NAMESPACE", redis.store_namespace.clone()),
         ("SCANNER_STORE_REDIS_SCAN_JOB_TTL", go_duration(redis.scan_job_ttl)),
         ("SCANNER_JOB_QUEUE_REDIS_NAMESPACE", redis.queue_namespace.clone()),
-        // Two scans at a time can damage the database of vulnerabilities.
+        // Parallel scans can damage the vulnerability database.
         ("SCANNER_JOB_QUEUE_WORKER_CONCURRENCY", "1".to_owned()),
         ("SCANNER_REDIS_POOL_IDLE_TIMEOUT", go_duration(redis.idle_timeout)),
         ("SCANNER_REDIS_POOL_CONNECTION_TIMEOUT", go_duration(redis.connection_timeout)),

@@ -1,11 +1,11 @@
-//! Texts that the registry reads as YAML, with and without quotes.
+//! Values that the registry parses as YAML, with and without quotes.
 
 use windlass_operator::yaml::quoted;
 
 use super::confidential::Confidential;
 
-/// Whether a text arrives as it is where it is read as YAML without quotes, to be a text.
-pub fn survives(text: &str) -> bool {
+/// Returns true if an unquoted text is parsed as the same text by a YAML reader.
+pub(crate) fn survives(text: &str) -> bool {
     const SIGNS: [char; 17] =
         ['*', '&', '!', '|', '>', '%', '@', '`', '"', '\'', '#', '{', '[', ',', '}', ']', '~'];
     let begins_well = !text.starts_with(SIGNS) && !text.starts_with(['-', '?', ':']);
@@ -14,11 +14,12 @@ pub fn survives(text: &str) -> bool {
     begins_well && is_one_word && !is_nothing && !text.ends_with(':')
 }
 
-/// A secret in the form in which it survives the registry's environment.
+/// Returns a secret in the form that survives the registry's environment.
 ///
-/// The registry reads each `REGISTRY_…` variable as YAML, so that a password like `*star`, `0123` or `a: b` fails, becomes another or is cut. In
-/// quotes, every text arrives as it is. The result belongs into a Secret of ours, not into the user's.
-pub fn registry_env_value(secret: &Confidential) -> Confidential {
+/// The registry parses each `REGISTRY_…` variable as YAML, so a password like `*star`, `0123` or `a: b`
+/// fails, changes or is cut. With quotes every text arrives unchanged. The result belongs into a Secret of
+/// ours, not into the user's.
+pub(crate) fn registry_env_value(secret: &Confidential) -> Confidential {
     Confidential::new(quoted(secret.expose()))
 }
 
@@ -34,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn what_survives_without_quotes_is_read_as_it_is() {
+    fn a_text_that_survives_unquoted_is_parsed_unchanged() {
         for plain in ["a", "0a1b2c", "a:b", "a#b", "a-b_c.d", "x*y", "Zm9vYmFy=="] {
             assert!(survives(plain), "{plain}");
             assert_eq!(read::<String>(plain), plain);
@@ -50,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_text_comes_back() {
+    fn quoted_texts_are_parsed_unchanged() {
         for text in [
             "", "12", "0123", "1e3", "yes", "~", "null", "a: b", "a #b", "*x", "&x", "!x", "%x", "@x", "{",
             "[", "'", "\"", "\\", "é", "-", "?",
@@ -67,7 +68,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_comes_back(text in any::<String>()) {
+        fn any_quoted_text_is_parsed_unchanged(text in any::<String>()) {
             prop_assert_eq!(read::<String>(&quoted(&text)), text);
         }
     }

@@ -1,10 +1,10 @@
-//! What a Harbor is made of, and what waits for what.
+//! The plan of a Harbor: its objects and their order.
 //!
-//! The order of a start: credentials and certificates, the registry, Core, everything else, and at last the way in. The order of an
-//! upgrade: Core before all others, since it migrates the database.
+//! Order of the start: credentials and certificates, the registry, Core, all other components, and finally
+//! the Ingress or Service. Order of an upgrade: Core before all others, because it migrates the database.
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service};
 use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::{Value, json};
@@ -14,8 +14,8 @@ use windlass::{
     Takeover, readiness,
 };
 
+use crate::api::harbor::DeletionPolicy;
 use crate::api::names::blueprint;
-use crate::api::status::condition::IN_PROGRESS;
 use crate::api::{
     ChartMuseum, Core, Exporter, Harbor, JobService, NotaryServer, NotarySigner, Portal, Registry,
     RegistryController, Trivy,
@@ -23,6 +23,7 @@ use crate::api::{
 use crate::catalogue::Component;
 use crate::settings::HarborSettings;
 use crate::takeover;
+use crate::workload::in_progress;
 
 use super::certificates::Certificates;
 use super::certmanager::{Certificate, Issuer};
@@ -31,16 +32,16 @@ use super::credentials::Credential;
 use super::names::Names;
 use super::secrets::Secrets;
 use super::tls::Authority;
-use super::{expose, policies, proxy, upgrade};
+use super::{data, expose, policies, proxy, upgrade};
 
-/// The plan of a Harbor.
+/// The blueprint of a Harbor.
 #[derive(Clone, Debug, Default)]
 pub struct HarborBlueprint {
     settings: HarborSettings,
 }
 
 impl HarborBlueprint {
-    /// With what an administrator has decided.
+    /// Returns the blueprint with the operator's settings.
     pub fn new(settings: HarborSettings) -> Self {
         Self { settings }
     }
@@ -49,8 +50,10 @@ impl HarborBlueprint {
 impl Controls for HarborBlueprint {
     type Owner = Harbor;
     const NAME: &'static str = blueprint::HARBOR;
-    /// In reverse: users are turned away before what serves them goes, and nothing loses what it is writing to.
-    const DELETION: Deletion<Harbor> = Deletion::Ordered;
+    /// The garbage collector deletes a Harbor's objects by their owner references; objects that hold data
+    /// have none unless the spec says to delete them. Nothing has to be undone, so a Harbor can be deleted
+    /// without the operator.
+    const DELETION: Deletion<Harbor> = Deletion::NoLongerOrdered;
 
     fn kinds(&self, kinds: &mut Kinds) {
         kinds.owns::<Secret>().owns_if_installed::<Certificate>();
@@ -59,14 +62,13 @@ impl Controls for HarborBlueprint {
         kinds.owns::<NotaryServer>().owns::<NotarySigner>();
         kinds.owns::<Ingress>().owns::<NetworkPolicy>();
         kinds.owns::<Service>().owns::<ConfigMap>().owns::<Deployment>().owns::<PodDisruptionBudget>();
-        kinds.reads_made_by::<Secret>(blueprint::HARBOR_CLUSTER);
+        kinds.reads_made_by::<Secret>(blueprint::HARBOR_CLUSTER).requires::<PersistentVolumeClaim>();
     }
 
     fn status(&self, harbor: &Harbor, seen: &PlanState<'_>) -> Option<Value> {
         let standing = harbor.status.as_ref().and_then(|status| status.other.get(upgrade::FIELD).cloned());
         let version = if seen.is_ready() { Some(json!(harbor.spec.common.version)) } else { standing };
-        let in_progress =
-            json!({"type": IN_PROGRESS, "status": if seen.is_ready() { "False" } else { "True" }});
+        let in_progress = in_progress(seen);
         let schema = seen.live::<Core, _>(Names::of(harbor).base(), upgrade::schema).flatten();
         let conditions: Vec<Value> = [in_progress].into_iter().chain(schema).collect();
         Some(json!({
@@ -87,9 +89,13 @@ impl Controls for HarborBlueprint {
 impl Blueprint for HarborBlueprint {
     fn draw(&self, harbor: &Harbor, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
         let own_certificate = proxy_certificate(harbor).map(|name| needs.require::<Secret>(name));
-        let wish = upgrade::wish(harbor)?;
+        let standing = data::standing(harbor, needs)?;
+        let wish = upgrade::wish(harbor, standing.as_ref())?;
         let wiring = Wiring::of(harbor, wish.release, &self.settings)?;
         let common = wiring.common();
+        if let Some(advice) = dropped_session(&wiring) {
+            plan.advise(advice);
+        }
         let secrets = Secrets::plan(&wiring, &self.settings, plan);
         let certificates = Certificates::plan(&wiring, &self.settings, plan);
         let of = |part| certificates.of(part);
@@ -97,7 +103,8 @@ impl Blueprint for HarborBlueprint {
         let registry = |plan: &mut Plan, before: Option<&Planned>| {
             let controller = plan
                 .add(wiring.registry_controller())
-                // It is ready when the registry is, in whose pods it runs; and the registry needs it to be there.
+                // The RegistryController runs in the registry's pods and is ready with them; the registry in
+                // turn waits for the object to exist.
                 .ready_when(|_| Readiness::Ready)
                 .after(of(Component::RegistryController))
                 .after([&secrets.core, &secrets.job_service])
@@ -105,8 +112,15 @@ impl Blueprint for HarborBlueprint {
             let needs = [&secrets.registry_users, &secrets.registry_http, &controller];
             component(plan.add(wiring.registry())).after(needs).after(of(Component::Registry)).after(before)
         };
+        // The data is brought to another version by Core.
+        let key = wiring.credential(Credential::EncryptionKey);
+        let is_retained = common.deletion_policy() == DeletionPolicy::Retain;
+        let former = standing.filter(|_| wish.upgrading && is_retained).map(|standing| {
+            plan.record_if_absent::<Secret>(&key, standing.to_string()).after([&secrets.encryption_key])
+        });
         let core = |plan: &mut Plan, before: Option<&Planned>| {
             component(plan.add(wiring.core()))
+                .after(former.as_ref())
                 .after(secrets.of_core())
                 .after(of(Component::Core))
                 .after(certificates.public.as_ref())
@@ -120,7 +134,8 @@ impl Blueprint for HarborBlueprint {
             let core = core(plan, Some(&registry));
             (registry, core)
         };
-        // Those that start at once, unless the database is being migrated.
+        plan.record::<Secret>(&key, common.version.clone()).behind([&core]).when(is_retained);
+        // Components that start at once, unless an upgrade migrates the database.
         let migrated = wish.upgrading.then_some(&core);
 
         component(plan.add(wiring.job_service()))
@@ -157,11 +172,11 @@ impl Blueprint for HarborBlueprint {
         if let (Some(ingress), Some(server)) = (expose::notary(&wiring)?, notary) {
             plan.add(ingress).after([&server]).after(certificates.notary.as_ref());
         }
-        if let Some(parts) = proxy::parts(&wiring)? {
-            let (config, _) = (plan.add(parts.config), plan.add(parts.service));
+        if let Some(objects) = proxy::objects(&wiring)? {
+            let (config, _) = (plan.add(objects.config), plan.add(objects.service));
             let certificate = own_certificate.or(certificates.public.clone());
-            plan.add(parts.deployment).after([&config, &core, &portal]).after(certificate.as_ref());
-            if let Some(budget) = parts.budget {
+            plan.add(objects.deployment).after([&config, &core, &portal]).after(certificate.as_ref());
+            if let Some(budget) = objects.budget {
                 plan.add(budget);
             }
         }
@@ -173,7 +188,7 @@ impl Blueprint for HarborBlueprint {
 }
 
 impl HarborBlueprint {
-    /// Notary's two components and what they alone need; the server.
+    /// Adds both components of Notary with their Secrets. Returns the server.
     fn notary(
         &self,
         wiring: &Wiring<'_>,
@@ -209,23 +224,36 @@ impl HarborBlueprint {
     }
 }
 
-/// A component is ready when its own controller says so; until it has said anything, it is not.
+/// A component is ready when its own controller says so in the status.
 fn component(planned: Planned) -> Planned {
     planned.ready_when(|live: &Live| match live.status.condition("Ready") {
         Some(_) => readiness::by_conditions(live),
-        None => Readiness::waiting("its controller has not seen it yet"),
+        None => Readiness::waiting("its controller has not reconciled it yet"),
     })
 }
 
-/// The user's certificate for the proxy.
+/// Returns the name of the user's certificate Secret for the proxy.
 fn proxy_certificate(harbor: &Harbor) -> Option<&str> {
     let expose = &harbor.spec.common.expose.core;
     expose.service.as_ref().and(expose.certificate())
 }
 
-/// The names of a Harbor's objects, for whoever looks for them.
-pub fn names(harbor: &Harbor) -> Names {
-    Names::of(harbor)
+/// Returns advice if browsers drop the session cookie: the clients use an http URL, Core with internal TLS
+/// marks the cookie Secure, and an Ingress passes it on as it is. The proxy of this operator removes
+/// the flag.
+fn dropped_session(wiring: &Wiring<'_>) -> Option<String> {
+    let common = wiring.common();
+    let dropped = wiring.has_tls()
+        && common.expose.core.ingress.is_some()
+        && common.external_url.starts_with("http://");
+    dropped.then(|| {
+        format!(
+            "spec.externalURL: {:?} is an http URL, and internalTLS is enabled: Core marks its session \
+             cookie Secure, browsers drop it, and nobody can sign in to the portal: use an https URL \
+             (expose.core.tls.builtIn: true generates a certificate), or disable internalTLS",
+            common.external_url
+        )
+    })
 }
 
 #[cfg(test)]
@@ -233,7 +261,7 @@ pub(super) mod samples {
     use super::*;
     use crate::catalogue::{Release, Version};
 
-    /// A small Harbor.
+    /// Returns a minimal Harbor.
     pub(crate) fn harbor(version: &str, tls: bool) -> Harbor {
         let object = json!({
             "apiVersion": "goharbor.io/v1beta1", "kind": "Harbor",
@@ -253,7 +281,7 @@ pub(super) mod samples {
         serde_json::from_value(object).unwrap()
     }
 
-    /// One that has all there is.
+    /// Returns a Harbor with all components.
     pub(crate) fn full(version: &str, tls: bool) -> Harbor {
         let mut harbor = serde_json::to_value(harbor(version, tls)).unwrap();
         let spec = &mut harbor["spec"];
@@ -273,7 +301,7 @@ pub(super) mod samples {
         serde_json::from_value(harbor).unwrap()
     }
 
-    /// Asks the wiring of a Harbor.
+    /// Calls a function with the wiring of a Harbor.
     pub(crate) fn wired<T>(harbor: &Harbor, ask: impl FnOnce(&Wiring<'_>) -> T) -> T {
         let version: Version = harbor.spec.common.version.parse().unwrap();
         let settings = HarborSettings::default();
@@ -290,7 +318,7 @@ mod tests {
         windlass::preview(&HarborBlueprint::default(), harbor).unwrap().text().to_string()
     }
 
-    /// Every object that is applied as it is.
+    /// Returns all objects that are applied as they are.
     fn objects(harbor: &Harbor) -> Vec<Value> {
         let sketch = windlass::sketch(&HarborBlueprint::default(), harbor, &[]).unwrap();
         sketch.objects.iter().map(|object| object.body().clone()).collect()
@@ -312,7 +340,23 @@ mod tests {
     }
 
     #[test]
-    fn what_components_are_told() {
+    fn users_d3_the_authority_of_the_database_reaches_all_its_clients() {
+        let mut harbor = full("2.6.2", false);
+        let database = harbor.spec.database.as_mut().unwrap();
+        database.certificate_ref = Some("db-ca".to_owned());
+        let objects = objects(&harbor);
+        for kind in ["Core", "Exporter"] {
+            assert_eq!(one(&objects, kind)["spec"]["database"]["certificateRef"], "db-ca", "{kind}");
+        }
+        for kind in ["NotaryServer", "NotarySigner"] {
+            let postgres = &one(&objects, kind)["spec"]["storage"]["postgres"];
+            assert_eq!(postgres["certificateRef"], "db-ca", "{kind}");
+        }
+        assert_eq!(one(&objects, "JobService")["spec"]["certificateRefs"], json!(["db-ca"]));
+    }
+
+    #[test]
+    fn the_specs_of_the_components() {
         let text = |harbor: &Harbor| -> String {
             let each = |object: &Value| serde_json::to_string_pretty(object).unwrap();
             objects(harbor).iter().map(each).collect::<Vec<_>>().join("\n---\n")
@@ -324,13 +368,32 @@ mod tests {
             }
         }
         insta::assert_snapshot!("objects_2.6.2_full", text(&full("2.6.2", true)));
-        // By a Service, with policies, and with a token key of cert-manager's.
+        // Exposed by a Service, with NetworkPolicies, and with a token key from cert-manager.
         let mut other = serde_json::to_value(harbor("2.15.2", true)).unwrap();
         other["metadata"]["annotations"] = json!({"goharbor.io/network-policies": "true"});
         other["spec"]["core"] = json!({"tokenIssuer": {"name": "issuer"}});
         other["spec"]["expose"] = json!({"core": {"tls": {}, "service": {
             "type": "LoadBalancer", "proxy": {"replicas": 2}}}});
         insta::assert_snapshot!("objects_2.15.2_service", text(&serde_json::from_value(other).unwrap()));
+    }
+
+    #[test]
+    fn users_d2_an_http_url_behind_an_ingress_with_internal_tls_gives_advice() {
+        let advice = |url: &str, tls: bool, expose: Value| {
+            let mut harbor = serde_json::to_value(harbor("2.15.2", tls)).unwrap();
+            harbor["spec"]["externalURL"] = json!(url);
+            harbor["spec"]["expose"] = json!({"core": expose});
+            samples::wired(&serde_json::from_value(harbor).unwrap(), dropped_session)
+        };
+        let ingress = || json!({"ingress": {"host": "harbor.example.com"}});
+        let found = advice("http://harbor.example.com", true, ingress()).unwrap();
+        for part in ["spec.externalURL", "http://harbor.example.com", "https", "builtIn", "internalTLS"] {
+            assert!(found.contains(part), "{part} in {found}");
+        }
+        assert_eq!(advice("https://harbor.example.com", true, ingress()), None);
+        assert_eq!(advice("http://harbor.example.com", false, ingress()), None);
+        let service = json!({"service": {"type": "ClusterIP"}});
+        assert_eq!(advice("http://harbor.example.com", true, service), None, "the proxy removes the flag");
     }
 
     #[test]
@@ -358,7 +421,8 @@ mod tests {
 
     #[test]
     fn a3_every_secret_that_a_component_needs_comes_before_it_and_is_named_in_it() {
-        // Components follow the Secrets they name, and roll when those change: so it is enough that all are named.
+        // Components watch the Secrets that they name and replace their pods when these change, so it is
+        // enough that all are named.
         let objects = objects(&full("2.6.2", true));
         let names: Vec<String> = plan(&full("2.6.2", true))
             .lines()
@@ -375,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a8_notary_without_a_way_in_is_no_harm() {
+    fn a8_notary_without_an_ingress_is_accepted() {
         let mut harbor = full("2.6.2", false);
         harbor.spec.common.expose.notary = None;
         let kinds: Vec<Value> = objects(&harbor);
@@ -395,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn a15_no_secret_is_in_what_is_applied() {
+    fn a15_applied_objects_contain_no_secret() {
         let settings = HarborSettings { github_token: Some("hunter2".into()), ..HarborSettings::default() };
         let sketch = windlass::sketch(&HarborBlueprint::new(settings), &full("2.6.2", true), &[]).unwrap();
         for object in &sketch.objects {
@@ -457,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn images_come_from_where_the_spec_or_the_administrator_says() {
+    fn images_come_from_the_repository_of_the_spec_or_of_the_settings() {
         let mut harbor = harbor("2.15.2", false);
         let image = |harbor: &Harbor, settings: &HarborSettings| {
             let sketch = windlass::sketch(&HarborBlueprint::new(settings.clone()), harbor, &[]).unwrap();
@@ -490,6 +554,6 @@ mod tests {
         let mut harbor = harbor("2.6.2", false);
         harbor.spec.database = None;
         let error = windlass::preview(&HarborBlueprint::default(), &harbor).unwrap_err().to_string();
-        assert_eq!(error, "spec.database is missing: say where it is");
+        assert_eq!(error, "spec.database is missing: set it");
     }
 }

@@ -1,4 +1,4 @@
-//! The certificates of a Harbor's parts, and the one that users see, as nodes of its plan.
+//! The certificates of a Harbor's components and the public certificates, as nodes of its plan.
 
 use windlass::{Plan, Planned, Predecessor};
 
@@ -11,17 +11,17 @@ use super::components::{NOTARY_PUBLIC_CERTIFICATE, PUBLIC_CERTIFICATE, Wiring};
 use super::proxy;
 use super::tls::Authority;
 
-/// The certificates of a Harbor's parts.
+/// The certificates of a Harbor.
 pub(super) struct Certificates {
     parts: Vec<(Component, Planned)>,
-    /// The one that users see, where it is ours.
+    /// The public certificate, if this operator generates it.
     pub(super) public: Option<Planned>,
-    /// The one of Notary's Ingress, where it is ours.
+    /// The certificate of Notary's Ingress, if this operator generates it.
     pub(super) notary: Option<Planned>,
 }
 
 impl Certificates {
-    /// Plans them, with their authorities.
+    /// Adds the certificates and their authorities to the plan.
     pub(super) fn plan(wiring: &Wiring<'_>, settings: &HarborSettings, plan: &mut Plan) -> Self {
         let (names, common) = (&wiring.names, wiring.common());
         let authority = |name: &str, plan: &mut Plan| {
@@ -66,7 +66,7 @@ impl Certificates {
         Self { parts, public, notary }
     }
 
-    /// The one of a part, where there is TLS between them.
+    /// Returns the certificate of a component; `None` without internal TLS.
     pub(super) fn of(&self, part: Component) -> Option<&Planned> {
         self.parts.iter().find(|(of, _)| *of == part).map(|(_, planned)| planned)
     }

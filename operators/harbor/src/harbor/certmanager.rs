@@ -1,11 +1,11 @@
-//! The kinds of cert-manager that a Harbor may need, or may find of the time before.
+//! The kinds of cert-manager that a Harbor uses, or that the upstream operator has created.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What a certificate should be; only what we say of one.
+/// Spec of a Certificate, with the fields that this operator sets.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "cert-manager.io",
@@ -17,25 +17,25 @@ use serde_json::{Map, Value};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateSpec {
-    /// Where it is put.
+    /// The Secret that cert-manager writes.
     pub secret_name: String,
-    /// Its common name.
+    /// The common name.
     pub common_name: String,
-    /// How long it lives.
+    /// The lifetime, as a Go duration.
     pub duration: String,
-    /// What it is for.
+    /// The key usages.
     pub usages: Vec<String>,
-    /// Its key.
+    /// The private key settings.
     pub private_key: PrivateKey,
-    /// Who issues it.
+    /// The issuer of the certificate.
     pub issuer_ref: IssuerReference,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// Who issues certificates in a namespace. None is planned: those that the first operator of these kinds made are deleted, once what
-/// they issued is ours.
+/// Spec of an Issuer. This operator creates none; those of the upstream operator are deleted once their
+/// certificates are taken over.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "cert-manager.io",
@@ -46,31 +46,31 @@ pub struct CertificateSpec {
     doc = "Issuer is an issuer of cert-manager's."
 )]
 pub struct IssuerSpec {
-    /// Whatever it is.
+    /// All fields, without a schema.
     #[serde(flatten)]
     pub any: Map<String, Value>,
 }
 
-/// How the key of a certificate is made.
+/// Private key settings of a Certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PrivateKey {
-    /// The algorithm.
+    /// The key algorithm.
     pub algorithm: String,
-    /// The form in which it is written.
+    /// The encoding of the key.
     pub encoding: String,
-    /// Its size, in bits.
+    /// The size of the key in bits.
     pub size: i32,
 }
 
-/// Who issues a certificate.
+/// Reference to the issuer of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IssuerReference {
-    /// The group.
+    /// API group of the issuer.
     pub group: String,
-    /// The kind.
+    /// Kind of the issuer.
     pub kind: String,
-    /// The name.
+    /// Name of the issuer.
     pub name: String,
 }

@@ -1,8 +1,8 @@
-//! Credentials that are generated once, and never again.
+//! Credentials that are generated once and never regenerated.
 //!
-//! Types, keys and sizes are those that Harbors have which others installed: a Secret's type cannot be changed, and what is encrypted
-//! with a key needs that key. All values are letters and digits that begin with a letter: the registry reads its environment as YAML,
-//! where `12e4` is a number.
+//! Types, keys and lengths are those of upstream: the type of a Secret is immutable, and encrypted data needs
+//! its key. All values consist of letters and digits and begin with a letter, because the registry parses its
+//! environment as YAML, where `12e4` is a number.
 
 use std::collections::BTreeMap;
 
@@ -18,35 +18,35 @@ use crate::config::htpasswd;
 
 use super::names::{Names, metadata};
 
-/// Whom Core and the job service are at the registry.
-pub const REGISTRY_USER: &str = "harbor_registry_user";
-/// Whom Core is at ChartMuseum.
+/// User name of Core and JobService at the registry.
+pub(crate) const REGISTRY_USER: &str = "harbor_registry_user";
+/// User name of Core at ChartMuseum.
 const CHART_USER: &str = "chart_controller";
 
-/// What a credential is, in the order in which the plan has them.
+/// The generated credentials, in the order of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Credential {
-    /// The registry's user and password.
+pub(crate) enum Credential {
+    /// User and password of the registry.
     RegistryBasicAuth,
-    /// What the registry signs the state of uploads with.
+    /// The secret with which the registry signs the state of uploads (`http.secret`).
     RegistryHttp,
-    /// Against forged requests.
+    /// The key of Core's CSRF protection.
     Csrf,
-    /// By which others know Core.
+    /// The secret with which Core authenticates to other components.
     CoreSecret,
-    /// The administrator's first password, where the user names none.
+    /// The initial administrator password, if the spec names none.
     AdminPassword,
-    /// What is encrypted in Core's database is encrypted with it.
+    /// The key that encrypts values in Core's database.
     EncryptionKey,
-    /// By which others know the job service.
+    /// The secret with which JobService authenticates to other components.
     JobServiceSecret,
-    /// What encrypts the keys of signatures.
+    /// The key that encrypts the signing keys of NotarySigner.
     NotarySignerKey,
 }
 
 impl Credential {
-    /// The end of its name.
-    pub const fn suffix(self) -> &'static str {
+    /// Returns the suffix of the Secret's name.
+    pub(crate) const fn suffix(self) -> &'static str {
         match self {
             Self::RegistryBasicAuth => "registry-basicauth",
             Self::RegistryHttp => "registry-http",
@@ -80,7 +80,7 @@ impl Credential {
         }
     }
 
-    /// Whether data is worthless without it.
+    /// Returns true if data is unusable without the credential.
     const fn protects_data(self) -> bool {
         matches!(self, Self::EncryptionKey | Self::NotarySignerKey)
     }
@@ -100,14 +100,14 @@ impl Credential {
                 [("secret", secret.clone()), ("username", CHART_USER.into()), ("password", secret)].into()
             }
             Self::AdminPassword => single(password(random)?),
-            // AES takes exactly so many bytes.
+            // AES-128 needs a key of exactly 16 bytes.
             Self::EncryptionKey | Self::JobServiceSecret => single(word(random, 16)?),
             Self::NotarySignerKey => [("DEFAULT", word(random, 128)?)].into(),
         })
     }
 
-    /// The Secret, with new random content.
-    pub fn secret(self, names: &Names, random: &mut Random, cost: u32) -> Result<Secret, PlanError> {
+    /// Returns the Secret with new random content.
+    pub(crate) fn secret(self, names: &Names, random: &mut Random, cost: u32) -> Result<Secret, PlanError> {
         let data = self.data(random, cost)?.into_iter();
         let mut metadata: ObjectMeta = metadata(names, names.with(self.suffix()));
         if self.immutable() == Some(true) {
@@ -122,8 +122,9 @@ impl Credential {
         })
     }
 
-    /// Its place in the plan. What data is worthless without outlives the Harbor, unless its user wants the data to go too.
-    pub fn plan(self, names: &Names, cost: u32, policy: DeletionPolicy, plan: &mut Plan) -> Planned {
+    /// Adds the Secret to the plan. A credential that protects data is retained when the Harbor is deleted,
+    /// unless the deletion policy deletes the data too.
+    pub(crate) fn plan(self, names: &Names, cost: u32, policy: DeletionPolicy, plan: &mut Plan) -> Planned {
         let (own, keep) = (names.clone(), self.protects_data() && policy == DeletionPolicy::Retain);
         let planned =
             plan.create_once(names.with(self.suffix()), move |random| self.secret(&own, random, cost));
@@ -131,7 +132,7 @@ impl Credential {
     }
 }
 
-/// Letters and digits, of which the first is a letter.
+/// Returns random letters and digits that begin with a letter.
 fn word(random: &mut Random, length: usize) -> Result<Confidential, PlanError> {
     loop {
         let word = random.alphanumeric(length)?;
@@ -141,7 +142,7 @@ fn word(random: &mut Random, length: usize) -> Result<Confidential, PlanError> {
     }
 }
 
-/// A password that Harbor's own rules would accept.
+/// Returns a random password that Harbor's password rules accept.
 fn password(random: &mut Random) -> Result<Confidential, PlanError> {
     loop {
         let password = word(random, 32)?;
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn types_keys_sizes_and_immutability_are_those_of_ever() {
+    fn types_keys_and_lengths_of_credentials_never_change() {
         let seen: Vec<String> = ALL
             .map(made)
             .iter()
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_registry_lets_in_whoever_has_the_password() {
+    fn the_htpasswd_of_the_registry_matches_its_password() {
         let secret = made(Credential::RegistryBasicAuth);
         let line = text(&secret, "htpasswd");
         let (user, hash) = line.trim_end().split_once(':').unwrap();

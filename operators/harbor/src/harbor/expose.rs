@@ -1,4 +1,4 @@
-//! How users come in by an Ingress.
+//! The Ingresses of a Harbor.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +14,17 @@ use crate::catalogue::{Component, Feature};
 use super::components::Wiring;
 use super::names::metadata;
 
-/// What cert-manager looks for on an Ingress to make its certificate.
+/// Annotations with which cert-manager creates the certificate of an Ingress.
 const ISSUERS: [&str; 2] = ["cert-manager.io/issuer", "cert-manager.io/cluster-issuer"];
 
-/// Whether the certificate of an Ingress is made when the Ingress is there: then nothing that needs the certificate may come before.
-pub fn makes_its_certificate(ingress: &IngressSpec) -> bool {
+/// Returns true if the certificate is created from the Ingress. Then nothing that needs the certificate may
+/// come before the Ingress.
+pub(crate) fn makes_its_certificate(ingress: &IngressSpec) -> bool {
     ISSUERS.iter().any(|issuer| ingress.annotations.contains_key(*issuer))
 }
 
-/// The Ingress of Core and the portal, where there is one.
-pub fn core(wiring: &Wiring<'_>) -> Result<Option<Ingress>, PlanError> {
+/// Returns the Ingress of Core and Portal; `None` if Harbor is not exposed by an Ingress.
+pub(crate) fn core(wiring: &Wiring<'_>) -> Result<Option<Ingress>, PlanError> {
     let expose = &wiring.common().expose.core;
     let Some(ingress) = &expose.ingress else { return Ok(None) };
     let (names, served) = (&wiring.names, wiring.served);
@@ -37,15 +38,15 @@ pub fn core(wiring: &Wiring<'_>) -> Result<Option<Ingress>, PlanError> {
     Ok(Some(build(wiring, names.base().to_owned(), expose, ingress, certificate, &paths, annotations)?))
 }
 
-/// The Ingress of Notary, where there is one.
-pub fn notary(wiring: &Wiring<'_>) -> Result<Option<Ingress>, PlanError> {
+/// Returns the Ingress of Notary; `None` if Notary is not exposed.
+pub(crate) fn notary(wiring: &Wiring<'_>) -> Result<Option<Ingress>, PlanError> {
     let common = wiring.common();
     let Some((expose, ingress)) =
         wiring.notary_expose().and_then(|expose| Some((expose, expose.ingress.as_ref()?)))
     else {
         return Ok(None);
     };
-    // There is one controller for both, and it is said at the other.
+    // Both Ingresses have one controller, which is set at Core's.
     let controller = common.expose.core.ingress.as_ref().map_or(ingress.controller, |core| core.controller);
     let (names, served) = (&wiring.names, wiring.served);
     let name = names.service(Component::NotaryServer);
@@ -63,7 +64,7 @@ fn path(path: &str, backend: &Value) -> Value {
     json!({"path": path, "pathType": "Prefix", "backend": backend})
 }
 
-/// What controllers are told; the user's own words win.
+/// Returns the annotations for Ingress controllers. Annotations of the user take precedence.
 fn annotations(
     ingress: &IngressSpec,
     controller: IngressController,
@@ -73,7 +74,7 @@ fn annotations(
     let mut say = |key: &str, value: &str| annotations.insert(key.to_owned(), value.to_owned());
     let tls = served == Served::Https;
     say("nginx.ingress.kubernetes.io/backend-protocol", if tls { "HTTPS" } else { "HTTP" });
-    // Layers may be of any size.
+    // Image layers may have any size.
     say("nginx.ingress.kubernetes.io/proxy-body-size", "0");
     match controller {
         IngressController::Ncp => {
@@ -118,28 +119,32 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn each_controller_is_told_what_it_needs_and_the_user_wins() {
-        let told = |controller: &str, tls: bool| {
+    fn each_ingress_controller_gets_its_annotations_and_the_users_take_precedence() {
+        let annotations_for = |controller: &str, tls: bool| {
             let mut harbor = harbor("2.15.2", tls);
-            let given = json!({"host": "h", "controller": controller, "annotations": {
+            let ingress = json!({"host": "h", "controller": controller, "annotations": {
                 "nginx.ingress.kubernetes.io/proxy-body-size": "1g", "mine": "yes"}});
-            harbor.spec.common.expose.core.ingress = Some(serde_json::from_value(given).unwrap());
+            harbor.spec.common.expose.core.ingress = Some(serde_json::from_value(ingress).unwrap());
             let ingress = wired(&harbor, |wiring| core(wiring).unwrap().unwrap());
             let mut annotations = ingress.metadata.annotations.unwrap();
             annotations.remove("goharbor.io/warning");
             assert_eq!(annotations.remove("mine").as_deref(), Some("yes"));
             let size = annotations.remove("nginx.ingress.kubernetes.io/proxy-body-size");
             assert_eq!(size.as_deref(), Some("1g"));
-            let told: Vec<String> = annotations.iter().map(|(key, value)| format!("{key}={value}")).collect();
-            told.join(" ").replace("nginx.ingress.kubernetes.io/", "")
+            let pairs: Vec<String> =
+                annotations.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            pairs.join(" ").replace("nginx.ingress.kubernetes.io/", "")
         };
-        assert_eq!(told("default", false), "backend-protocol=HTTP");
-        assert_eq!(told("gce", true), "backend-protocol=HTTPS");
-        assert_eq!(told("ncp", false), "ncp/use-regex=true backend-protocol=HTTP");
-        assert_eq!(told("ncp", true), "ncp/http-redirect=true ncp/use-regex=true backend-protocol=HTTPS");
-        assert_eq!(told("contour", false), "backend-protocol=HTTP");
+        assert_eq!(annotations_for("default", false), "backend-protocol=HTTP");
+        assert_eq!(annotations_for("gce", true), "backend-protocol=HTTPS");
+        assert_eq!(annotations_for("ncp", false), "ncp/use-regex=true backend-protocol=HTTP");
         assert_eq!(
-            told("contour", true),
+            annotations_for("ncp", true),
+            "ncp/http-redirect=true ncp/use-regex=true backend-protocol=HTTPS"
+        );
+        assert_eq!(annotations_for("contour", false), "backend-protocol=HTTP");
+        assert_eq!(
+            annotations_for("contour", true),
             "ingress.kubernetes.io/force-ssl-redirect=true backend-protocol=HTTPS"
         );
     }
@@ -182,7 +187,7 @@ mod tests {
         let (core, notary, plan) = made(json!({"certificateRef": "public"}));
         assert_eq!((core.as_deref(), notary.as_deref()), (Some("public"), Some("public")));
         assert!(!plan.contains("public-authority"), "{plan}");
-        // As it has always been: the controller serves a certificate of its own.
+        // As upstream: the Ingress controller serves its own certificate.
         let (core, notary, plan) = made(json!({}));
         assert_eq!((core, notary), (None, None));
         assert!(!plan.contains("public-authority"), "{plan}");

@@ -1,24 +1,26 @@
-//! Kind Harbor: all components, wired together.
+//! Kind Harbor: all components, connected with each other.
 //!
-//! Read [`blueprint`] first: it is the whole graph, one line a node. The other files say what the nodes are: [`credentials`] and
-//! [`tls`] what is generated, [`token`] the key that signs tokens, [`components`] what each component is told of the others,
-//! [`expose`] and [`proxy`] how users come in, [`policies`] who may talk to whom; [`names`] what all of it is called.
+//! Read [`blueprint`] first: it is the whole graph, one line for each node. The other files have the nodes:
+//! [`credentials`] and [`tls`] the generated Secrets, [`token`] the key that signs tokens, [`components`] the
+//! specs of the components, [`expose`] and [`proxy`] the entry points, [`policies`] the NetworkPolicies,
+//! [`names`] the names of all objects.
 //!
-//! Nothing here runs pods, but for the [`proxy`]: that is the business of the components' own controllers.
+//! Apart from the [`proxy`], nothing here runs pods: the components have controllers of their own.
 
-pub mod blueprint;
+pub(crate) mod blueprint;
 mod certificates;
 pub mod certmanager;
-pub mod components;
-pub mod credentials;
-pub mod expose;
-pub mod names;
-pub mod pki;
-pub mod policies;
-pub mod proxy;
+pub(crate) mod components;
+pub(crate) mod credentials;
+mod data;
+pub(crate) mod expose;
+pub(crate) mod names;
+pub(crate) mod pki;
+pub(crate) mod policies;
+pub(crate) mod proxy;
 mod secrets;
-pub mod tls;
-pub mod token;
-pub mod upgrade;
+pub(crate) mod tls;
+pub(crate) mod token;
+pub(crate) mod upgrade;
 
 pub use blueprint::HarborBlueprint;

@@ -1,6 +1,6 @@
-//! What the objects of a Harbor are called.
+//! Names of the objects of a Harbor.
 //!
-//! Names are API: what runs is found by them, and so are the keys without which a database is worthless. None may ever change.
+//! Names are API: running pods, and keys that databases depend on, are found by them. They never change.
 
 use std::collections::BTreeMap;
 
@@ -13,67 +13,67 @@ use crate::api::component::Served;
 use crate::api::names::{annotation, label};
 use crate::catalogue::Component;
 
-/// The longest common name of a certificate.
+/// Longest common name of a certificate, in characters.
 const COMMON_NAME: usize = 64;
 
 /// The names of one Harbor's objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Names {
+pub(crate) struct Names {
     base: String,
     namespace: String,
 }
 
 impl Names {
-    /// Of this Harbor.
-    pub fn of(harbor: &Harbor) -> Self {
+    /// Returns the names for a Harbor.
+    pub(crate) fn of(harbor: &Harbor) -> Self {
         let base = name([&*harbor.name_any(), "harbor"], naming::LABEL);
         Self { base, namespace: harbor.namespace().unwrap_or_default() }
     }
 
-    /// The name that all its components have: `<harbor>-harbor`.
-    pub fn base(&self) -> &str {
+    /// Returns the name of all its components: `<harbor>-harbor`.
+    pub(crate) fn base(&self) -> &str {
         &self.base
     }
 
-    /// The namespace.
-    pub fn namespace(&self) -> &str {
+    /// Returns the namespace of the Harbor.
+    pub(crate) fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// A further object: `<harbor>-harbor-<suffix>`.
-    pub fn with(&self, suffix: &str) -> String {
+    /// Returns the name of another object: `<harbor>-harbor-<suffix>`.
+    pub(crate) fn with(&self, suffix: &str) -> String {
         name([&*self.base, suffix], naming::LABEL)
     }
 
-    /// The Service, and the pods, of a component.
-    pub fn service(&self, component: Component) -> String {
+    /// Returns the name of the Service and the Deployment of a component.
+    pub(crate) fn service(&self, component: Component) -> String {
         self.with(component.as_str())
     }
 
-    /// The Secret with the certificate of a component.
-    pub fn certificate(&self, component: Component) -> String {
+    /// Returns the name of the Secret with the certificate of a component.
+    pub(crate) fn certificate(&self, component: Component) -> String {
         self.with(&format!("internal-tls-{}", component.as_str()))
     }
 
-    /// The names under which a component is reached inside the cluster.
-    pub fn hosts(&self, component: Component) -> Vec<String> {
+    /// Returns the host names of a component inside the cluster.
+    pub(crate) fn hosts(&self, component: Component) -> Vec<String> {
         let (service, namespace) = (self.service(component), &self.namespace);
         vec![service.clone(), format!("{service}.{namespace}"), format!("{service}.{namespace}.svc")]
     }
 
-    /// The URL of a component, without a port.
-    pub fn url(&self, component: Component, served: Served) -> String {
+    /// Returns the URL of a component, without a port.
+    pub(crate) fn url(&self, component: Component, served: Served) -> String {
         format!("{}://{}", served.scheme(), self.service(component))
     }
 
-    /// The URL of a component, with its port.
-    pub fn url_with_port(&self, component: Component, served: Served) -> String {
+    /// Returns the URL of a component, with its port.
+    pub(crate) fn url_with_port(&self, component: Component, served: Served) -> String {
         format!("{}:{}", self.url(component, served), served.service_port())
     }
 
-    /// The labels by which the pods of a component are found.
-    pub fn selector(&self, component: Component) -> BTreeMap<String, String> {
-        // The registry's controller has no pods of its own.
+    /// Returns the labels that select the pods of a component.
+    pub(crate) fn selector(&self, component: Component) -> BTreeMap<String, String> {
+        // The RegistryController has no pods of its own.
         let component =
             if component == Component::RegistryController { Component::Registry } else { component };
         let label = |what: &str| format!("{}.goharbor.io/{what}", component.as_str());
@@ -81,8 +81,8 @@ impl Names {
     }
 }
 
-/// The metadata of an object that a Harbor has.
-pub fn metadata(names: &Names, name: String) -> ObjectMeta {
+/// Returns the metadata of an object of a Harbor.
+pub(crate) fn metadata(names: &Names, name: String) -> ObjectMeta {
     let text = |text: &str| text.to_owned();
     ObjectMeta {
         name: Some(name),
@@ -95,8 +95,8 @@ pub fn metadata(names: &Names, name: String) -> ObjectMeta {
     }
 }
 
-/// A common name that fits into a certificate.
-pub fn common_name(wanted: &str) -> String {
+/// Returns a common name that fits into a certificate.
+pub(crate) fn common_name(wanted: &str) -> String {
     name([wanted], COMMON_NAME)
 }
 
@@ -106,7 +106,7 @@ mod tests {
     use crate::harbor::blueprint::samples::harbor;
 
     #[test]
-    fn names_are_those_of_ever() {
+    fn names_never_change() {
         let names = Names::of(&harbor("2.6.2", false));
         assert_eq!(names.base(), "sample-harbor");
         assert_eq!(names.service(Component::RegistryController), "sample-harbor-registryctl");

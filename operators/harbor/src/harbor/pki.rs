@@ -1,7 +1,8 @@
-//! The Secrets of authorities and of the certificates that they issue: their layout, and what is in them.
+//! Layout and content of the Secrets of certificate authorities and of the certificates that they issue.
 //!
-//! Steps and times are those of [`windlass_pki::rotation::succession`]: an authority is replaced without anybody being distrusted on the
-//! way. Each change of a Secret replaces the pods that read it.
+//! Steps and times are those of [`windlass_pki::rotation::succession`]: an authority is replaced without a
+//! moment in which a valid certificate is not trusted. Each change of a Secret replaces the pods that read
+//! it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,23 +18,23 @@ use crate::config::token_key;
 
 use super::names::common_name;
 
-/// The certificate, in Secrets of type `kubernetes.io/tls`.
-pub const CERTIFICATE: &str = "tls.crt";
-/// Its key.
-pub const KEY: &str = "tls.key";
-/// All authorities that are to be trusted.
-pub const BUNDLE: &str = "ca.crt";
+/// Key of the certificate in Secrets of type `kubernetes.io/tls`.
+pub(crate) const CERTIFICATE: &str = "tls.crt";
+/// Key of the private key.
+pub(crate) const KEY: &str = "tls.key";
+/// Key of the bundle with all trusted authorities.
+pub(crate) const BUNDLE: &str = "ca.crt";
 const NEXT: &str = "next.crt";
 const NEXT_KEY: &str = "next.key";
 const PREVIOUS: &str = "previous.crt";
-/// Since when the authority issues, where another did before.
+/// Key of the time since when the authority issues certificates, if it has a predecessor.
 const ISSUES_SINCE: &str = "issues-since";
 
-/// The longest name of an authority, before a digest: a common name has at most 64 characters.
+/// Longest name of an authority without its digest: a common name has at most 64 characters.
 const NAME: usize = 55;
 
-/// The content of a Secret.
-pub type Content = BTreeMap<String, ByteString>;
+/// The data of a Secret.
+pub(crate) type Content = BTreeMap<String, ByteString>;
 
 fn text(content: &Content, key: &str) -> Option<String> {
     String::from_utf8(content.get(key)?.0.clone()).ok()
@@ -74,18 +75,19 @@ fn read_leaf(content: &Content) -> Option<Leaf> {
     Some(Leaf { pair: pair(content, CERTIFICATE, KEY)?, bundle: Bundle::of([&*bundle]) })
 }
 
-/// The recipe of an authority. Its `Debug` text is the recipe that objects are marked with: a change of it makes every Secret anew.
+/// The recipe of an authority. Its `Debug` text is stored on the Secret: a change of the text regenerates all
+/// Secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuthorityRecipe {
-    /// What it is called, before a digest of its own.
+pub(crate) struct AuthorityRecipe {
+    /// The name of the authority, without its digest.
     pub name: String,
-    /// How long it lives.
+    /// The lifetime of the authority.
     pub lifetime: Duration,
 }
 
-/// An authority as it is to be now, and when to look again. `leaves` are the Secrets of its certificates as far as they are known: no
-/// step is taken before the last one has come to all of them.
-pub fn tend_authority(
+/// Returns the current content of an authority's Secret, and the time of the next step. `leaves` are the
+/// known Secrets of its certificates: a step waits until the previous one has reached all of them.
+pub(crate) fn tend_authority(
     present: Option<&Content>,
     leaves: &[Content],
     recipe: &AuthorityRecipe,
@@ -99,18 +101,19 @@ pub fn tend_authority(
     Ok((write_authority(authority), due))
 }
 
-/// The recipe of a certificate. Its `Debug` text is the recipe that objects are marked with: a change of it makes every Secret anew.
+/// The recipe of a certificate. Its `Debug` text is stored on the Secret: a change of the text regenerates
+/// all Secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeafRecipe {
-    /// The names that it is for; the first is its common name.
+pub(crate) struct LeafRecipe {
+    /// The host names; the first one is the common name.
     pub hosts: Vec<String>,
-    /// How long it lives.
+    /// The lifetime of the certificate.
     pub lifetime: Duration,
-    /// Of which sort its key is.
+    /// The algorithm of its key.
     pub key: KeyAlgorithm,
 }
 
-/// A key of this sort.
+/// Returns a new key of this algorithm.
 fn key_of(sort: KeyAlgorithm) -> Result<PrivateKey, PlanError> {
     Ok(match sort {
         KeyAlgorithm::Ecdsa => PrivateKey::generate(Algorithm::EcdsaP256)?,
@@ -119,8 +122,9 @@ fn key_of(sort: KeyAlgorithm) -> Result<PrivateKey, PlanError> {
     })
 }
 
-/// A certificate as it is to be now, of the authority as it is, and when to look again.
-pub fn tend_leaf(
+/// Returns the current content of a certificate's Secret, issued by the current authority, and the time of
+/// the next renewal.
+pub(crate) fn tend_leaf(
     present: Option<&Content>,
     authority: &Content,
     recipe: &LeafRecipe,
@@ -131,7 +135,9 @@ pub fn tend_leaf(
         Certificate::from_pem(current.certificate()).is_ok() && PrivateKey::from_pem(current.key()).is_ok()
     };
     let authority = read_authority(authority).filter(is_readable).ok_or_else(|| {
-        PlanError::new("the Secret of its authority is damaged: delete it, and it is made anew")
+        PlanError::new(
+            "the Secret of its certificate authority is damaged: delete it to have it generated again",
+        )
     })?;
     let first = recipe.hosts.first().map(String::as_str).unwrap_or_default();
     let leaf = windlass_pki::LeafRecipe::new()
@@ -175,7 +181,8 @@ mod tests {
         }
     }
 
-    /// Whether somebody who trusts these authorities believes this certificate for that name then.
+    /// Returns true if a client that trusts these authorities accepts the certificate for the host name at
+    /// that time.
     fn believed(trusted: &Content, shown: &Content, name: &str, now: Timestamp) -> bool {
         let mut roots = rustls::RootCertStore::empty();
         for root in CertificateDer::pem_slice_iter(&trusted[BUNDLE].0) {
@@ -205,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_kept_until_it_is_due_or_for_other_names() {
+    fn a_certificate_is_kept_until_its_renewal_or_a_change_of_names() {
         let (authority, _) = tend_authority(None, &[], &ca(), day(0)).unwrap();
         let (first, _) = tend_leaf(None, &authority, &leaf(), day(0)).unwrap();
         let again = |recipe: &LeafRecipe, at| tend_leaf(Some(&first), &authority, recipe, at).unwrap().0;
@@ -218,12 +225,12 @@ mod tests {
     }
 
     #[test]
-    fn through_the_lives_of_three_authorities_everybody_believes_everybody() {
+    fn certificates_are_trusted_throughout_three_generations_of_authorities() {
         let (mut authority, mut due) = tend_authority(None, &[], &ca(), day(0)).unwrap();
         let (mut shown, mut leaf_due) = tend_leaf(None, &authority, &leaf(), day(0)).unwrap();
         let (mut authorities, mut most) = (BTreeSet::new(), 0);
         for at in (0..900).map(day) {
-            // What pods have that were replaced at the last change, and those that are replaced now.
+            // Content of pods that were replaced at the previous change, and of those that are replaced now.
             let before = shown.clone();
             let changed = at >= due;
             if changed {
@@ -281,8 +288,8 @@ mod tests {
     }
 
     #[test]
-    fn recipes_are_marked_as_ever() {
-        // Another text would make all Secrets anew, and replace the pods of every installation.
+    fn recipe_texts_never_change() {
+        // A changed text would regenerate all Secrets and replace the pods of every installation.
         assert_eq!(
             format!("{:?}", ca()),
             r#"AuthorityRecipe { name: "sample-harbor", lifetime: 31536000s }"#
@@ -292,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_have_the_keys_of_ever_at_every_step() {
+    fn keys_of_certificate_secrets_never_change() {
         let keys = |content: &Content| content.keys().cloned().collect::<Vec<_>>().join(" ");
         let (first, due) = tend_authority(None, &[], &ca(), day(0)).unwrap();
         assert_eq!(keys(&first), "ca.crt tls.crt tls.key");
@@ -308,14 +315,14 @@ mod tests {
     }
 
     #[test]
-    fn certificates_that_are_not_valid_yet_are_made_anew() {
+    fn certificates_that_are_not_valid_yet_are_issued_again() {
         let (ahead, _) = tend_authority(None, &[], &ca(), day(1000)).unwrap();
         let (shown, _) = tend_leaf(None, &ahead, &leaf(), day(1000)).unwrap();
         let (authority, _) =
             tend_authority(Some(&ahead), std::slice::from_ref(&shown), &ca(), day(0)).unwrap();
         let (shown, _) = tend_leaf(Some(&shown), &authority, &leaf(), day(0)).unwrap();
         assert!(believed(&shown, &shown, "a-core", day(0)));
-        // Only the certificate: the authority that all trust stays.
+        // Only the certificate changes: the trusted authority stays.
         let (ahead, _) = tend_leaf(Some(&shown), &authority, &leaf(), day(200)).unwrap();
         assert!(!believed(&shown, &ahead, "a-core", day(1)));
         let (back, _) = tend_leaf(Some(&ahead), &authority, &leaf(), day(1)).unwrap();

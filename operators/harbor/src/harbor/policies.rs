@@ -1,8 +1,8 @@
-//! Who may talk to whom inside a Harbor, where network policies are asked for.
+//! NetworkPolicies between the components of a Harbor.
 //!
-//! They let Harbor work: everything that a component needs of another is open, and everything that is for users or for Prometheus is
-//! open to all, since nobody knows where those come from. What is left is closed: nobody but Core and the job service reaches the
-//! registry past Core's checks.
+//! All connections between components that Harbor needs are allowed. Ports for users and for Prometheus are
+//! open to everybody, because the operator does not know where they connect from. Everything else is denied:
+//! only Core and JobService can reach the registry without the checks of Core.
 
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use serde_json::{Value, json};
@@ -15,21 +15,21 @@ use crate::catalogue::Component;
 use super::components::Wiring;
 use super::names::metadata;
 
-/// The port of the registry.
+/// Port of the registry.
 const REGISTRY: i32 = 5000;
-/// The port of the Notary server.
+/// Port of NotaryServer.
 const NOTARY_SERVER: i32 = 4443;
-/// The port of the Notary signer.
+/// Port of NotarySigner.
 const NOTARY_SIGNER: i32 = 7899;
 
-/// From where something can be reached.
+/// The allowed clients of a port.
 enum From<'a> {
     Anywhere,
     Components(&'a [Component]),
 }
 
-/// The policies of a Harbor.
-pub fn all(wiring: &Wiring<'_>) -> Result<Vec<NetworkPolicy>, PlanError> {
+/// Returns the policies of a Harbor.
+pub(crate) fn all(wiring: &Wiring<'_>) -> Result<Vec<NetworkPolicy>, PlanError> {
     use From::{Anywhere, Components};
     let common = wiring.common();
     let web = wiring.served.container_port();
@@ -83,7 +83,7 @@ pub fn all(wiring: &Wiring<'_>) -> Result<Vec<NetworkPolicy>, PlanError> {
         )?);
     }
     if common.portal.is_some() {
-        // It serves files, and asks nobody.
+        // The portal serves files and connects to nothing.
         policies.push(policy(wiring, Component::Portal, "egress", &json!({"policyTypes": ["Egress"]}))?);
     }
     Ok(policies)
@@ -118,7 +118,7 @@ mod tests {
     use crate::harbor::blueprint::samples::{full, wired};
     use crate::harbor::names::Names;
 
-    /// Returns whether policies let somebody reach a port of a component.
+    /// Returns true if policies let somebody reach a port of a component.
     fn allowed(
         policies: &[NetworkPolicy],
         names: &Names,

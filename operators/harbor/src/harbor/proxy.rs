@@ -1,4 +1,4 @@
-//! How users come in by a Service: through an nginx of Harbor's own.
+//! The nginx proxy of a Harbor that is exposed by a Service.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
@@ -18,19 +18,20 @@ use super::components::Wiring;
 use super::names::metadata;
 
 /// The objects of the proxy.
-pub struct ProxyParts {
-    /// What nginx reads.
+pub(crate) struct ProxyObjects {
+    /// The ConfigMap with nginx's configuration.
     pub config: ConfigMap,
-    /// What users reach.
+    /// The Service that clients connect to.
     pub service: Service,
-    /// What runs; it has to come after Core's and the portal's Services, whose addresses nginx asks for when it starts.
+    /// The Deployment. It comes after the Services of Core and Portal, because nginx resolves their names
+    /// when it starts.
     pub deployment: Deployment,
-    /// How many may be missing, where there are several.
+    /// The PodDisruptionBudget, with several replicas.
     pub budget: Option<PodDisruptionBudget>,
 }
 
-/// The proxy, where Harbor is exposed by a Service.
-pub fn parts(wiring: &Wiring<'_>) -> Result<Option<ProxyParts>, PlanError> {
+/// Returns the proxy; `None` if Harbor is not exposed by a Service.
+pub(crate) fn objects(wiring: &Wiring<'_>) -> Result<Option<ProxyObjects>, PlanError> {
     let expose = &wiring.common().expose.core;
     let Some(asked) = &expose.service else { return Ok(None) };
     let certificate = wiring.public_certificate();
@@ -44,7 +45,7 @@ pub fn parts(wiring: &Wiring<'_>) -> Result<Option<ProxyParts>, PlanError> {
         data: Some(config(wiring, certificate.is_some())?),
         ..ConfigMap::default()
     };
-    Ok(Some(ProxyParts {
+    Ok(Some(ProxyObjects {
         config,
         service: service(wiring, &name, asked, certificate.is_some())?,
         deployment,
@@ -61,20 +62,21 @@ fn config(wiring: &Wiring<'_>, https: bool) -> Result<std::collections::BTreeMap
         portal: wiring.common().portal.as_ref().map(|_| of(Component::Portal)),
         internal_tls: wiring.has_tls(),
         https: https.then(|| authority(&wiring.common().external_url).to_owned()),
+        plain_url: wiring.common().external_url.starts_with("http://"),
         families: network
             .map_or(Families::BOTH, |network| Families { v4: network.has("IPv4"), v6: network.has("IPv6") }),
     };
     Ok(render(&proxy, &wiring.release).config)
 }
 
-/// What stands between the scheme and the path of a URL.
-pub fn authority(url: &str) -> &str {
+/// Returns the authority of a URL: the text between scheme and path.
+pub(crate) fn authority(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split('/').next().unwrap_or(rest)
 }
 
-/// The same without the port.
-pub fn host(url: &str) -> &str {
+/// Returns the host of a URL, without the port.
+pub(crate) fn host(url: &str) -> &str {
     let authority = authority(url);
     match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
@@ -109,7 +111,8 @@ fn deployment(
     certificate: Option<&str>,
 ) -> Result<Deployment, PlanError> {
     let component = wiring.component(Some(&asked.proxy), Component::Proxy);
-    // Not a page: that would be the portal's, and an nginx is not to be killed because the portal is down.
+    // A TCP probe, not a page: the pages come from the portal, and nginx must not be restarted because the
+    // portal is down.
     let probes = Probes::of(Check::Tcp { port: if certificate.is_some() { "https" } else { "http" } });
     let container = Container::new("proxy", component.image.clone().unwrap_or_default(), probes)
         .port("http", 8080)
@@ -148,7 +151,7 @@ mod tests {
             let expose = json!({"core": {"tls": tls, "service": {"type": kind, "httpNodePort": 30080, "httpsNodePort": 30443,
                 "annotations": {"cloud": "yes"}, "loadBalancerSourceRanges": ["10.0.0.0/8"]}}});
             harbor.spec.common.expose = serde_json::from_value(expose).unwrap();
-            wired(&harbor, |wiring| parts(wiring).unwrap().unwrap())
+            wired(&harbor, |wiring| objects(wiring).unwrap().unwrap())
         };
         let node = made("NodePort", json!({"certificateRef": "public"}));
         let spec = json!(node.service.spec);
@@ -178,13 +181,13 @@ mod tests {
     }
 
     #[test]
-    fn its_pods_are_run_as_the_spec_says() {
+    fn the_proxys_pods_have_the_settings_of_the_spec() {
         let mut harbor = harbor("2.15.2", true);
         harbor.spec.common.portal = None;
         let made = |harbor: &mut crate::api::Harbor, pods: Value| {
             let expose = json!({"core": {"service": {"proxy": pods}}});
             harbor.spec.common.expose = serde_json::from_value(expose).unwrap();
-            wired(harbor, |wiring| parts(wiring).unwrap().unwrap())
+            wired(harbor, |wiring| objects(wiring).unwrap().unwrap())
         };
         let one = made(&mut harbor, json!({}));
         assert!(one.budget.is_none(), "a single pod may be evicted");
@@ -200,7 +203,7 @@ mod tests {
         assert_eq!((&spec["replicas"], &pod["nodeSelector"]["disk"]), (&json!(2), &json!("fast")));
         assert_eq!((&pod["priorityClassName"], &container["env"][0]["name"]), (&json!("high"), &json!("TZ")));
         assert_eq!(container["resources"]["limits"]["memory"], "64Mi");
-        // Whatever it shows, it lives as long as it can be reached.
+        // The liveness probe does not depend on the content of any page.
         assert_eq!(container["livenessProbe"]["tcpSocket"]["port"], "http");
         assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
     }

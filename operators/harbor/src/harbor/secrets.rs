@@ -1,4 +1,4 @@
-//! The credentials that every Harbor has generated for it, as nodes of its plan.
+//! The generated credentials of every Harbor, as nodes of its plan.
 
 use windlass::{Plan, Planned};
 
@@ -8,7 +8,7 @@ use super::components::Wiring;
 use super::credentials::Credential;
 use super::token;
 
-/// What every Harbor has generated for it.
+/// The generated credentials of a Harbor.
 pub(super) struct Secrets {
     pub(super) registry_users: Planned,
     pub(super) registry_http: Planned,
@@ -21,7 +21,7 @@ pub(super) struct Secrets {
 }
 
 impl Secrets {
-    /// Plans them.
+    /// Adds the credentials to the plan.
     pub(super) fn plan(wiring: &Wiring<'_>, settings: &HarborSettings, plan: &mut Plan) -> Self {
         let (names, common) = (&wiring.names, wiring.common());
         let (policy, cost) = (common.deletion_policy(), settings.registry_encryption_cost);
@@ -39,7 +39,7 @@ impl Secrets {
         }
     }
 
-    /// What Core's pods read.
+    /// Returns the nodes of the Secrets that Core's pods read.
     pub(super) fn of_core(&self) -> impl Iterator<Item = &Planned> {
         let all = [
             &self.registry_users,

@@ -1,4 +1,4 @@
-//! The Secrets of authorities and certificates, in the plan.
+//! The Secrets of certificate authorities and certificates, as nodes of the plan.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use super::names::Names;
 use super::names::metadata;
 use super::pki::{self, AuthorityRecipe, Content, LeafRecipe};
 
-/// An authority in the plan.
+/// A certificate authority in the plan.
 #[derive(Clone, Debug)]
-pub struct Authority {
+pub(crate) struct Authority {
     secret: String,
     planned: Planned,
     certificates: CertificateSettings,
@@ -29,13 +29,13 @@ fn secret(names: &Names, name: &str, content: Content) -> Secret {
     }
 }
 
-fn present(making: &RenewContext<'_>) -> Option<Content> {
-    making.present::<Secret>().and_then(|secret| secret.data)
+fn present(context: &RenewContext<'_>) -> Option<Content> {
+    context.present::<Secret>().and_then(|secret| secret.data)
 }
 
 impl Authority {
-    /// An authority whose Secret has this name, and whose certificates are made so.
-    pub fn plan(
+    /// Adds an authority with this Secret name to the plan, with the settings of its certificates.
+    pub(crate) fn plan(
         names: &Names,
         name: &str,
         lifetime: Duration,
@@ -44,17 +44,19 @@ impl Authority {
     ) -> Self {
         let recipe = AuthorityRecipe { name: name.to_owned(), lifetime };
         let (own, place) = (names.clone(), name.to_owned());
-        let planned = plan.renew(name, format!("{recipe:?}"), move |making| {
-            // Makers are not given what is made from their objects: the steps follow the clock.
-            let (content, due) = pki::tend_authority(present(making).as_ref(), &[], &recipe, making.now())?;
+        let planned = plan.renew(name, format!("{recipe:?}"), move |context| {
+            let certificates = context.dependents::<Secret>().into_iter().filter_map(|secret| secret.data);
+            let certificates: Vec<_> = certificates.collect();
+            let (content, due) =
+                pki::tend_authority(present(context).as_ref(), &certificates, &recipe, context.now())?;
             Ok(Renewed { object: secret(&own, &place, content), due })
         });
         Self { secret: name.to_owned(), planned, certificates }
     }
 
-    /// Where cert-manager was the authority: in place of a certificate of that name, and of these issuers.
+    /// Takes over from cert-manager: from a Certificate of that name, and from these Issuers.
     #[must_use]
-    pub fn instead_of(self, certificate: &str, issuers: impl IntoIterator<Item = String>) -> Self {
+    pub(crate) fn instead_of(self, certificate: &str, issuers: impl IntoIterator<Item = String>) -> Self {
         let planned = self.planned.clone().takes_over(Predecessor::written_by::<Certificate>(certificate));
         let planned = issuers
             .into_iter()
@@ -62,21 +64,27 @@ impl Authority {
         Self { planned, ..self }
     }
 
-    /// The same, for certificates that are made otherwise.
+    /// Returns the same authority with other settings for its certificates.
     #[must_use]
-    pub fn issuing(&self, certificates: CertificateSettings) -> Self {
+    pub(crate) fn issuing(&self, certificates: CertificateSettings) -> Self {
         Self { certificates, ..self.clone() }
     }
 
-    /// A certificate of it, in a Secret of this name, for these hosts.
-    pub fn certificate(&self, names: &Names, name: &str, hosts: Vec<String>, plan: &mut Plan) -> Planned {
+    /// Adds a certificate with this Secret name for these hosts to the plan.
+    pub(crate) fn certificate(
+        &self,
+        names: &Names,
+        name: &str,
+        hosts: Vec<String>,
+        plan: &mut Plan,
+    ) -> Planned {
         let recipe =
             LeafRecipe { hosts, lifetime: self.certificates.duration, key: self.certificates.algorithm };
         let (own, place, authority) = (names.clone(), name.to_owned(), self.secret.clone());
-        let planned = plan.renew(name, format!("{recipe:?}"), move |making| {
+        let planned = plan.renew(name, format!("{recipe:?}"), move |context| {
             let issuer =
-                making.before::<Secret>(&authority).and_then(|secret| secret.data).unwrap_or_default();
-            let (content, due) = pki::tend_leaf(present(making).as_ref(), &issuer, &recipe, making.now())?;
+                context.before::<Secret>(&authority).and_then(|secret| secret.data).unwrap_or_default();
+            let (content, due) = pki::tend_leaf(present(context).as_ref(), &issuer, &recipe, context.now())?;
             Ok(Renewed { object: secret(&own, &place, content), due })
         });
         planned.after([&self.planned])

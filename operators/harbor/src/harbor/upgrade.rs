@@ -1,8 +1,8 @@
-//! From one version to the next.
+//! Upgrades of a Harbor from one version to the next.
 //!
-//! The version that a Harbor stands at is the one at which it was last ready; its status remembers it. As long as another is asked for,
-//! Core goes first, since it migrates the database, and the others follow when it is ready: a migration that fails leaves them as
-//! they are.
+//! The current version of a Harbor is the one at which it was last ready; it is stored in the status. While
+//! the spec has another version, Core is updated first, because it migrates the database, and the other
+//! components follow when Core is ready: a failed migration leaves them as they are.
 
 use serde_json::{Value, json};
 use windlass::PlanError;
@@ -17,44 +17,44 @@ use crate::catalogue::{NotaryData, Release, Version, Wanted, admit_change, refus
 use super::credentials::Credential;
 use super::names::Names;
 
-/// The field of the status.
-pub const FIELD: &str = "version";
+/// The status field with the current version.
+pub(crate) const FIELD: &str = "version";
 
-/// The version that a Harbor stands at; none before it was ready for the first time.
-pub fn standing(harbor: &Harbor) -> Option<Version> {
+/// Returns the version at which the Harbor was last ready; `None` before it was ready for the first time.
+pub(crate) fn standing(harbor: &Harbor) -> Option<Version> {
     harbor.status.as_ref()?.other.get(FIELD)?.as_str()?.parse().ok()
 }
 
-/// What Core says of the schema of its database, which is the Harbor's too.
-pub fn schema(core: &Live) -> Option<Value> {
+/// Returns the schema of the database from Core's status.
+pub(crate) fn schema(core: &Live) -> Option<Value> {
     let clean = core.status.condition(SCHEMA_CLEAN)?;
     Some(
         json!({"type": SCHEMA_CLEAN, "status": clean.status, "reason": clean.reason, "message": clean.message}),
     )
 }
 
-/// What is asked of a Harbor.
-pub struct Wish {
-    /// The release.
+/// The requested version of a Harbor.
+pub(crate) struct Wish {
+    /// The release of that version.
     pub release: Release,
-    /// Whether it stands at another.
+    /// True if the Harbor was last ready at another version.
     pub upgrading: bool,
 }
 
-/// What is asked of a Harbor, if it can be: versions are judged when they change, and never otherwise.
-pub fn wish(harbor: &Harbor) -> Result<Wish, PlanError> {
+/// Returns the requested version, or an error if the data, which has the version `standing`, cannot follow.
+/// Versions are checked only when they change.
+pub(crate) fn wish(harbor: &Harbor, standing: Option<&Version>) -> Result<Wish, PlanError> {
     let text = &harbor.spec.common.version;
     let version: Version = text.parse().map_err(|error| PlanError::new(format!("spec.version: {error}")))?;
     let release = Release::of(&version).map_err(|error| PlanError::new(format!("spec.version: {error}")))?;
-    let standing = standing(harbor);
-    if let Some(standing) = &standing {
+    if let Some(standing) = standing {
         admit_change(standing, &version)?;
     }
     refuse_what_is_gone(harbor, &release)?;
-    Ok(Wish { upgrading: standing.is_some_and(|standing| standing != version), release })
+    Ok(Wish { upgrading: standing.is_some_and(|standing| *standing != version), release })
 }
 
-/// Refuses components that the release does not have, with the place where their data is.
+/// Refuses components that the release no longer has. The error names the location of their data.
 fn refuse_what_is_gone(harbor: &Harbor, release: &Release) -> Result<(), PlanError> {
     let (common, names) = (&harbor.spec.common, Names::of(harbor));
     let charts = common.chartmuseum.as_ref().map(|_| charts(harbor));
@@ -78,7 +78,7 @@ fn refuse_what_is_gone(harbor: &Harbor, release: &Release) -> Result<(), PlanErr
     }
 }
 
-/// Where charts are, in words.
+/// Returns the location of charts, as text.
 fn charts(harbor: &Harbor) -> String {
     let store = harbor.spec.image_chart_storage.as_ref().and_then(ImageChartStorage::store);
     match store {
@@ -93,7 +93,7 @@ fn charts(harbor: &Harbor) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{Harbor, PlanError, Wish, json, standing};
     use crate::harbor::blueprint::samples::{full, harbor};
 
     fn standing_at(mut harbor: Harbor, version: &str) -> Harbor {
@@ -101,24 +101,28 @@ mod tests {
         harbor
     }
 
+    fn wish(harbor: &Harbor) -> Result<Wish, PlanError> {
+        super::wish(harbor, standing(harbor).as_ref())
+    }
+
     #[test]
-    fn versions_are_judged_when_they_change_and_never_otherwise() {
+    fn versions_are_checked_only_when_they_change() {
         assert!(!wish(&harbor("2.15.2", false)).unwrap().upgrading);
-        // Nobody creates these any more, but they run.
+        // These versions can no longer be created, but they run.
         assert!(!wish(&harbor("2.4.1", false)).unwrap().upgrading);
         assert!(!wish(&standing_at(harbor("2.4.1", false), "2.4.1")).unwrap().upgrading);
         assert!(wish(&standing_at(harbor("2.15.2", false), "2.13.5")).unwrap().upgrading);
         let refused = |harbor: Harbor| wish(&harbor).err().unwrap().to_string();
         let too_far = refused(standing_at(harbor("2.15.2", false), "2.12.4"));
-        assert!(too_far.contains("spec.version") && too_far.contains("go to 2.14.4 first"), "{too_far}");
+        assert!(too_far.contains("spec.version") && too_far.contains("upgrade to 2.14.4 first"), "{too_far}");
         let back = refused(standing_at(harbor("2.13.0", false), "2.14.0"));
-        assert!(back.contains("cannot go back"), "{back}");
+        assert!(back.contains("cannot be downgraded"), "{back}");
         let unknown = refused(harbor("2.99.0", false));
         assert!(unknown.contains("2.99.0") && unknown.contains("2.15"), "{unknown}");
     }
 
     #[test]
-    fn what_a_release_no_longer_has_is_refused_with_the_place_of_its_data() {
+    fn removed_components_are_refused_with_the_location_of_their_data() {
         let charts = wish(&full("2.8.6", false)).err().unwrap().to_string();
         assert!(charts.contains("spec.chartmuseum") && charts.contains("claim charts"), "{charts}");
         let mut harbor = full("2.9.5", false);

@@ -1,4 +1,4 @@
-//! The look at the schema as a step of a plan.
+//! The schema check as a step of a plan.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,25 +13,25 @@ use windlass_runtime::key::ObjectKey;
 use super::connect::Target;
 use super::reading::Reading;
 
-/// How long a database that could not be read is left alone: a look that fails may take seconds, and a Core that comes up is looked
-/// after many times.
+/// Time before an unreadable database is read again: an attempt may take seconds, and a starting Core is
+/// reconciled many times.
 const LEFT_ALONE: Duration = Duration::from_secs(30);
 
-/// What was found last, by owner, until its status has it.
+/// The last reading of each owner, until it is in the owner's status.
 ///
-/// A status is made after a run from what the run saw, and a step cannot say more than that it is done; what it found is kept here in
-/// between. Lost with the process, it is read again.
+/// A step can only succeed or fail, and the status is written after the run; the reading is kept here in
+/// between. If the process ends, the database is read again.
 #[derive(Default)]
 pub struct Readings(Mutex<HashMap<ObjectKey, (Reading, Instant)>>);
 
 impl Readings {
-    /// What was found last for this owner.
-    pub fn of(&self, owner: &ObjectKey) -> Option<Reading> {
+    /// Returns the last reading of an owner.
+    pub(crate) fn of(&self, owner: &ObjectKey) -> Option<Reading> {
         self.all().get(owner).map(|(reading, _)| reading.clone())
     }
 
-    /// Its status has it.
-    pub fn forget(&self, owner: &ObjectKey) {
+    /// Forgets the reading of an owner, because its status has it.
+    pub(crate) fn forget(&self, owner: &ObjectKey) {
         self.all().remove(owner);
     }
 
@@ -45,7 +45,7 @@ impl Readings {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<ObjectKey, (Reading, Instant)>> {
-        // Nothing that is done under the lock leaves it half done.
+        // The map is consistent even if a thread panicked while it held the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -56,17 +56,19 @@ impl fmt::Debug for Readings {
     }
 }
 
-/// Looks where the schema stands, and fails where it is dirty.
+/// A step that reads the schema version and fails if the schema is dirty.
 #[derive(Clone, Debug)]
-pub struct SchemaCheck {
-    /// Whether there is a reason to look. Where there is none it has its place in the plan all the same, so that a plan has as many
-    /// nodes before a look as after it.
+pub(crate) struct SchemaCheck {
+    /// True if the database has to be read. If not, the step is still part of the plan, so that the number of
+    /// nodes does not change.
     pub due: bool,
-    /// Whose database it is.
+    /// The number of the newest migration that the version of Core can read, if it is known.
+    pub newest: Option<u32>,
+    /// The owner whose database is read.
     pub owner: ObjectKey,
-    /// The database.
+    /// The database to read.
     pub target: Target,
-    /// Where it is noted.
+    /// Store of the last reading of the schema.
     pub readings: Arc<Readings>,
 }
 
@@ -76,10 +78,11 @@ impl Step for SchemaCheck {
             return Ok(StepState::Done);
         }
         let reading = self.target.read().await;
-        let trouble = reading.trouble(&self.target.name());
+        let name = self.target.name();
+        let trouble = reading.trouble(&name).or_else(|| reading.too_new(&name, self.newest?));
         self.readings.note(&self.owner, reading);
         match trouble {
-            // Somebody will mend it, and nobody will tell us: it is looked at again, ever less often.
+            // A user has to repair the database, and no event tells when: the check is retried with backoff.
             Some(trouble) => Err(Error::transient(trouble)),
             None => Ok(StepState::Done),
         }

@@ -1,4 +1,4 @@
-//! Asks a PostgreSQL for the number of its schema.
+//! Reads the schema version of a PostgreSQL database.
 
 use std::time::Duration;
 
@@ -14,31 +14,32 @@ use super::connector::Connector;
 use super::reading::{Reading, Schema};
 use super::tls;
 
-/// How long an answer may take, all in all: somebody's reconcile waits for it.
+/// Timeout of a whole read: a reconcile waits for it.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The table is that of golang-migrate, which keeps one row in it. A statement without parameters passes every pooler.
+/// The table belongs to golang-migrate, which keeps one row in it. A statement without parameters works
+/// through every connection pooler.
 const QUESTION: &str = "select version, dirty from schema_migrations limit 1";
 
-/// A database, and how to get in.
+/// A database with its credentials.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Where it is.
+    /// The database.
     pub database: Database,
-    /// The user's password.
+    /// The password of the user.
     pub password: Confidential,
-    /// Authorities to trust beside those of this machine, as PEM.
+    /// Additional certificate authorities, as PEM.
     pub authorities: Vec<Confidential>,
-    /// The namespace of those who use it, in which a host without a dot is meant.
+    /// The namespace of the clients, in which host names without a dot are resolved.
     pub namespace: String,
 }
 
 impl Target {
-    /// Its name, for people.
+    /// Returns the name of the database for messages.
     pub fn name(&self) -> String {
         format!("{} on {}", self.database.name, Address::list(&self.database.addresses))
     }
 
-    /// Looks.
+    /// Reads the schema version.
     pub async fn read(&self) -> Reading {
         match tokio::time::timeout(PATIENCE, self.ask()).await {
             Ok(Ok(reading)) => reading,
@@ -52,7 +53,7 @@ impl Target {
         let (client, connection) = self.config().connect(tls).await?;
         let driver = tokio::spawn(connection);
         let answer = schema(&client).await;
-        // It says goodbye when nobody is left to speak for; whether that arrives is of no interest any more.
+        // The connection is closed when the client is dropped; the result of closing it does not matter.
         drop(client);
         let _ = driver.await;
         answer
@@ -75,7 +76,8 @@ impl Target {
             config.user(user);
         }
         for Address { host, port } in &database.addresses {
-            // The operator is in a namespace of its own, where the short name of a Service means another one or none.
+            // In the operator's own namespace, the short name of a Service would mean another Service or
+            // none.
             if !host.contains(['.', ':']) {
                 config.host(format!("{host}.{}.svc", self.namespace)).port(*port);
             }
@@ -96,9 +98,9 @@ async fn schema(client: &Client) -> Result<Reading, Error> {
     });
     let Some(row) = row else { return Ok(Reading::Empty) };
     let (version, dirty) = (row.get("version").unwrap_or_default(), row.get("dirty").unwrap_or_default());
-    let version = version
-        .parse()
-        .map_err(|_| Error::terminal(format!("its table schema_migrations has {version:?} for a number")))?;
+    let version = version.parse().map_err(|_| {
+        Error::terminal(format!("its table schema_migrations has the invalid version {version:?}"))
+    })?;
     Ok(Reading::At(Schema { version, dirty: dirty == "t" }))
 }
 
@@ -122,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_name_is_that_of_the_users_namespace() {
+    fn a_short_host_name_is_resolved_in_the_users_namespace() {
         let config = target(&["db", "db.example.com", "10.0.0.1", "::1"]).config();
         let hosts: Vec<&str> = config
             .get_hosts()
@@ -137,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_printed_has_the_password() {
+    fn debug_output_and_errors_contain_no_password() {
         let target = target(&["db"]);
         assert!(!format!("{target:?} {}", target.name()).contains("hunter2"));
     }

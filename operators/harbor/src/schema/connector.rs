@@ -1,7 +1,7 @@
-//! A connection to PostgreSQL through rustls.
+//! TLS connections to PostgreSQL through rustls.
 //!
-//! There is a crate for it, which for the sake of channel binding brings a second parser of certificates along; the password is safe
-//! without, by what the mode of TLS promises.
+//! The existing crate for it adds a second certificate parser for channel binding, which is not needed here:
+//! the TLS mode decides how the server is verified.
 
 use std::io;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Speaks TLS with whatever host it is given.
+/// Connects with TLS to any host.
 #[derive(Clone)]
 pub(super) struct Connector(TlsConnector);
 
@@ -36,7 +36,7 @@ impl MakeTlsConnect<Socket> for Connector {
     }
 }
 
-/// The same, with one host.
+/// Connects with TLS to one host.
 pub(super) struct WithHost {
     connector: TlsConnector,
     host: ServerName<'static>,
@@ -52,7 +52,7 @@ impl TlsConnect<Socket> for WithHost {
     }
 }
 
-/// What is read and written over TLS.
+/// A TLS stream to PostgreSQL.
 pub(super) struct Stream(TlsStream<Socket>);
 
 impl tokio_postgres::tls::TlsStream for Stream {

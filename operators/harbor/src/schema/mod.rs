@@ -1,14 +1,16 @@
-//! Where the schema of the database stands.
+//! The migration state of Harbor's database.
 //!
-//! Core migrates its database when it starts, one numbered step after the other, and keeps in a table which number it is at, and whether
-//! a step was begun and not ended (`dirty`). A Core that finds it dirty does not start, and only a person can say what is to be done. So the
-//! table is read before Core's pods give way to those of another version, and once more when these run, and at no other time: a Core that
-//! stands still is the only one that its database hears of.
+//! When Core starts, it applies numbered migrations and stores the number of the last one in a table,
+//! together with a flag that the migration has not finished (`dirty`). Core does not start with a dirty
+//! schema, and a person has to decide what to do. The operator therefore reads the table before Core's pods
+//! are replaced by those of another version, and again when the new pods run. At all other times the operator
+//! does not connect to the database.
 //!
-//! Nothing is ever written. A database that cannot be reached from here, where the operator may not be let in, holds nothing up: the
+//! The operator never writes to the database. A database that the operator cannot reach blocks nothing; the
 //! status says why it was not read.
 //!
-//! [`Reading`] is what was found and how it is said, [`Target`] asks, [`SchemaCheck`] is the step in Core's plan.
+//! [`Reading`] is the result and its representation in the status, [`Target`] reads it, [`SchemaCheck`] is
+//! the step in Core's plan.
 
 mod check;
 mod connect;
@@ -16,6 +18,7 @@ mod connector;
 mod reading;
 mod tls;
 
-pub use check::{Readings, SchemaCheck};
+pub(crate) use check::{Readings, SchemaCheck};
 pub use connect::Target;
-pub use reading::{FIELD, Reading, Schema};
+pub(crate) use reading::FIELD;
+pub use reading::{Reading, Schema};

@@ -1,4 +1,4 @@
-//! TLS to PostgreSQL, as far as its modes go.
+//! TLS modes of connections to PostgreSQL.
 
 use std::sync::Arc;
 
@@ -13,14 +13,30 @@ use windlass_runtime::controller::Error;
 use crate::config::Confidential;
 use crate::config::database::SslMode;
 
-/// What a client of this mode is satisfied with. Without TLS it is not asked.
+/// Returns the TLS configuration of a mode. Not called for connections without TLS.
 pub(super) fn config(mode: SslMode, authorities: &[Confidential]) -> Result<ClientConfig, Error> {
+    config_trusting(mode, rustls_native_certs::load_native_certs().certs, authorities)
+}
+
+/// The same, with the certificate authorities of the machine as an argument.
+fn config_trusting(
+    mode: SslMode,
+    of_machine: Vec<CertificateDer<'static>>,
+    authorities: &[Confidential],
+) -> Result<ClientConfig, Error> {
     let provider = Arc::new(ring::default_provider());
     let builder =
         ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
     let authority = || -> Result<_, Error> {
-        Ok(WebPkiServerVerifier::builder_with_provider(Arc::new(roots(authorities)?), Arc::clone(&provider))
-            .build()?)
+        let roots = roots(of_machine, authorities)?;
+        if roots.is_empty() {
+            return Err(Error::terminal(format!(
+                "sslmode {mode} verifies the certificate of the server, and no certificate authority is \
+                 known: the image of the operator has none; name the Secret with the authority of the server \
+                 (ca.crt) in database.certificateRef"
+            )));
+        }
+        Ok(WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build()?)
     };
     let verifier: Arc<dyn ServerCertVerifier> = match mode {
         SslMode::VerifyFull => authority()?,
@@ -32,10 +48,13 @@ pub(super) fn config(mode: SslMode, authorities: &[Confidential]) -> Result<Clie
     Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
-/// The authorities of this machine, as Core's image has its own, and those of the user.
-fn roots(authorities: &[Confidential]) -> Result<RootCertStore, Error> {
+/// Returns the certificate authorities of this machine and those of the user.
+fn roots(
+    of_machine: Vec<CertificateDer<'static>>,
+    authorities: &[Confidential],
+) -> Result<RootCertStore, Error> {
     let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots.add_parsable_certificates(of_machine);
     for authority in authorities {
         for certificate in CertificateDer::pem_slice_iter(authority.expose().as_bytes()) {
             roots.add(certificate?)?;
@@ -44,8 +63,8 @@ fn roots(authorities: &[Confidential]) -> Result<RootCertStore, Error> {
     Ok(roots)
 }
 
-/// A verifier that does not mind the name, nor, without an authority, anything else: `require` promises that nobody listens, not who
-/// it is.
+/// A verifier that does not check the host name and, without a certificate authority, does not check the
+/// certificate either: `require` encrypts but does not authenticate.
 #[derive(Debug)]
 struct Lenient {
     authority: Option<Arc<WebPkiServerVerifier>>,
@@ -90,5 +109,23 @@ impl ServerCertVerifier for Lenient {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_d3_verification_without_any_authority_is_refused_in_words() {
+        for mode in [SslMode::VerifyCa, SslMode::VerifyFull] {
+            let error = config_trusting(mode, Vec::new(), &[]).unwrap_err().to_string();
+            for part in [mode.as_str(), "no certificate authority is known", "database.certificateRef"] {
+                assert!(error.contains(part), "{part} in {error}");
+            }
+        }
+        for mode in [SslMode::Prefer, SslMode::Require] {
+            config_trusting(mode, Vec::new(), &[]).unwrap();
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The settings with their help texts, for `--help`, the environment and the settings file.
 
-use windlass_operator::{Given, Setting};
+use windlass_operator::{Setting, SettingValues};
 
 use super::{CONTROLLERS, HarborSettings};
 
@@ -42,11 +42,11 @@ pub fn keys() -> Vec<Setting> {
 impl HarborSettings {
     /// Reads the settings that a user has set. An error names the key, its value, the valid values, and the
     /// place where it is set.
-    pub fn given(given: &Given) -> Result<Self, String> {
-        given.values().try_fold(Self::default(), |settings, (key, value)| {
+    pub fn read(values: &SettingValues) -> Result<Self, String> {
+        values.values().try_fold(Self::default(), |settings, (key, value)| {
             settings.with([(key, value)]).map_err(|error| {
-                let whence = given.whence(key).unwrap_or_default();
-                format!("{error} (set by {whence})")
+                let source_of = values.source_of(key).unwrap_or_default();
+                format!("{error} (set by {source_of})")
             })
         })
     }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_setting_is_one_that_is_understood_and_says_what_it_does() {
+    fn every_setting_is_known_and_has_a_help_text() {
         for setting in keys() {
             assert!(HarborSettings::is_key(setting.key()), "{}", setting.key());
             assert!(HarborSettings::is_key(&setting.variable()), "{}", setting.variable());

@@ -1,9 +1,10 @@
-//! Taking over what the first operator of these kinds has built, in place.
+//! Takeover of the objects of the upstream operator, in place.
 //!
-//! Nearly all of it needs nothing here: names, selectors, types of Secrets and keys are those of ever, what a Harbor controls is its own
-//! whoever wrote it, and what was generated is kept. This is the rest: pods are to roll once. A component that the first operator wrote
-//! is about to be written by our Harbor, so its own controller waits for that; and so does a Harbor for its HarborCluster. And its [webhooks], which nobody answers any
-//! more, are named.
+//! Most of it needs no code: names, selectors, types and keys of Secrets are those of upstream, objects
+//! controlled by a Harbor belong to it whoever wrote them, and generated values are kept. What is left: pods
+//! should be replaced only once. A component that upstream wrote is about to be rewritten by our Harbor
+//! controller, so the component's own controller waits for that; likewise a Harbor waits for its
+//! HarborCluster. Webhooks of the upstream operator that no longer have a server are reported by [webhooks].
 
 pub mod webhooks;
 
@@ -17,31 +18,35 @@ use crate::api::children::Parent as _;
 use crate::api::names::blueprint;
 use crate::settings::{self, HarborSettings};
 
-/// In whose name cert-manager applies the Secrets of certificates. Others that wrote before us updated, and are taken over anyway.
+/// Field manager of the upstream operator, whose program is called `manager`.
+const UPSTREAM: &str = "manager";
+/// Field manager with which cert-manager applies the Secrets of certificates.
 const CERT_MANAGER: &str = "cert-manager-certificates-issuing";
 
-/// The takeover that every controller makes from the first operator of these kinds.
-pub fn from_upstream<O>() -> Takeover<O> {
-    Takeover::none().managers([CERT_MANAGER])
+/// Returns the takeover from the upstream operator, for every controller.
+pub(crate) fn from_upstream<O>() -> Takeover<O> {
+    Takeover::none().managers([UPSTREAM, CERT_MANAGER])
 }
 
-/// A kind whose objects write others of ours.
+/// A kind whose controller writes other objects of ours.
 pub struct Writer {
     kind: &'static str,
-    /// Its controller, in the label of what it wrote.
+    /// Name of the controller in the label of the objects that it writes.
     name: &'static str,
-    /// The word for its controller, in settings.
+    /// Name of the controller in settings.
     controller: &'static str,
 }
 
-/// Writes components.
-pub const HARBOR: Writer = Writer { kind: "Harbor", name: blueprint::HARBOR, controller: Harbor::CONTROLLER };
-/// Writes a Harbor.
-pub const HARBOR_CLUSTER: Writer =
+/// The Harbor controller, which writes components.
+pub(crate) const HARBOR: Writer =
+    Writer { kind: "Harbor", name: blueprint::HARBOR, controller: Harbor::CONTROLLER };
+/// The HarborCluster controller, which writes a Harbor.
+pub(crate) const HARBOR_CLUSTER: Writer =
     Writer { kind: "HarborCluster", name: blueprint::HARBOR_CLUSTER, controller: settings::HARBOR_CLUSTER };
 
-/// Why nothing is done for an object yet: a writer has it, and has not taken it over. Not where nobody looks after such writers.
-pub fn awaits(object: &ObjectMeta, writer: &Writer, settings: &HarborSettings) -> Option<String> {
+/// Returns the reason why an object is not reconciled yet: its owner has not taken it over. `None` if the
+/// owner's controller is disabled.
+pub(crate) fn awaits(object: &ObjectMeta, writer: &Writer, settings: &HarborSettings) -> Option<String> {
     let is_writer = |one: &&OwnerReference| {
         one.controller == Some(true) && one.kind == writer.kind && one.api_version.starts_with("goharbor.io/")
     };
@@ -49,10 +54,7 @@ pub fn awaits(object: &ObjectMeta, writer: &Writer, settings: &HarborSettings) -
     let wrote = object.labels.as_ref().and_then(|labels| labels.get(label::CONTROLLER));
     let is_taken = wrote.is_some_and(|wrote| wrote == writer.name);
     (!is_taken && settings.runs(writer.controller)).then(|| {
-        format!(
-            "waiting for {} {} to take it over: look at its status for what it waits for",
-            writer.kind, owner.name
-        )
+        format!("waiting for {} {} to take it over: see the status of that object", writer.kind, owner.name)
     })
 }
 
@@ -72,16 +74,16 @@ mod tests {
         let owner = |kind: &str| json!([{"apiVersion": "goharbor.io/v1beta1", "kind": kind, "name": "sample", "uid": "u", "controller": true}]);
         let settings = HarborSettings::default();
         let of = |more: Value| awaits(&component(&more), &HARBOR, &settings);
-        let said = of(json!({"ownerReferences": owner("Harbor")})).unwrap();
-        assert!(said.contains("Harbor sample"), "{said}");
+        let message = of(json!({"ownerReferences": owner("Harbor")})).unwrap();
+        assert!(message.contains("Harbor sample"), "{message}");
         let taken = json!({"windlass.dev/controller": "harbor.goharbor.io"});
         assert_eq!(of(json!({"ownerReferences": owner("Harbor"), "labels": taken})), None);
         assert_eq!(of(json!({})), None, "a component alone");
         assert_eq!(of(json!({"ownerReferences": owner("Other")})), None);
         let of_cluster = component(&json!({"ownerReferences": owner("HarborCluster")}));
         assert_eq!(awaits(&of_cluster, &HARBOR, &settings), None, "a writer of another kind");
-        let said = awaits(&of_cluster, &HARBOR_CLUSTER, &settings).unwrap();
-        assert!(said.contains("HarborCluster sample"), "{said}");
+        let message = awaits(&of_cluster, &HARBOR_CLUSTER, &settings).unwrap();
+        assert!(message.contains("HarborCluster sample"), "{message}");
         let without = HarborSettings { disabled: ["harbor".to_owned()].into(), ..settings.clone() };
         assert_eq!(awaits(&component(&json!({"ownerReferences": owner("Harbor")})), &HARBOR, &without), None);
     }

@@ -1,8 +1,9 @@
-//! Webhooks that the first operator of these kinds has left behind.
+//! Detection of webhooks that the upstream operator has left behind.
 //!
-//! They fail closed. Once it is stopped, nobody answers, and the API server refuses what they were asked about: every Pod in namespaces
-//! that had its images rewritten, and every change of a Harbor. They are not ours to delete, so the leader says which they are, and
-//! what to do, in its log. Where the operator may look at single namespaces only, it cannot see them, and says nothing.
+//! They fail closed: once the upstream operator is stopped, the API server refuses every request that they
+//! match, such as all Pods in namespaces with image rewriting, and every change of a Harbor. This operator
+//! does not delete them. The leader logs a warning that names them and says what to do. An operator that is
+//! limited to namespaces cannot see them and logs nothing.
 
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
@@ -12,10 +13,10 @@ use windlass_operator::{BoxError, Setup};
 use windlass_runtime::access::{Access, Verb};
 use windlass_runtime::cache::Selection;
 use windlass_runtime::client::{Client, ClientError};
-use windlass_runtime::manager::{Context, Part, Stage};
+use windlass_runtime::manager::{Context, Runnable, Stage};
 use windlass_runtime::resource::ResourceType;
 
-/// What it called them.
+/// Names of upstream's webhook configurations.
 const NAMES: [&str; 8] = [
     "mharborcluster.kb.io",
     "vharborcluster.kb.io",
@@ -31,17 +32,17 @@ fn kinds() -> [ResourceType; 2] {
     [ResourceType::of::<MutatingWebhookConfiguration>(), ResourceType::of::<ValidatingWebhookConfiguration>()]
 }
 
-/// What to say of each that is there.
+/// Returns a message for each webhook configuration that exists.
 ///
 /// # Errors
-/// The API server does not tell.
+/// The API server could not be asked.
 pub async fn left_over(client: &Client) -> Result<Vec<String>, ClientError> {
-    let mut said = Vec::new();
+    let mut messages = Vec::new();
     for kind in kinds() {
         let all = client.objects_of::<Value>(kind.clone()).list(&Selection::all()).await?;
-        said.extend(all.iter().flat_map(|configuration| warnings(&kind, configuration)));
+        messages.extend(all.iter().flat_map(|configuration| warnings(&kind, configuration)));
     }
-    Ok(said)
+    Ok(messages)
 }
 
 fn warnings(kind: &ResourceType, configuration: &Value) -> Vec<String> {
@@ -57,10 +58,10 @@ fn warning(kind: &ResourceType, configuration: &str, hook: &Value) -> String {
     let refused = if hook["name"] == "mimg.kb.io" {
         "no Pod can be created in the namespaces that it selects"
     } else {
-        "the API server refuses to change what it was asked about"
+        "the API server refuses all requests that it matches"
     };
     format!(
-        "{} {configuration} has the webhook {}, of the operator that this one succeeds: since Service {}/{} does not answer any more, {refused}. \
+        "{} {configuration} has the webhook {}, which belongs to the upstream operator: because Service {}/{} no longer answers, {refused}. \
          Delete it: kubectl delete {} {configuration}",
         kind.kind,
         text(&hook["name"]),
@@ -70,11 +71,11 @@ fn warning(kind: &ResourceType, configuration: &str, hook: &Value) -> String {
     )
 }
 
-/// Has the leader look once, when it starts.
+/// Adds a task that the leader runs once at its start.
 ///
 /// # Errors
-/// Two parts of one name.
-pub fn watchman(setup: &mut Setup<'_>) -> Result<(), BoxError> {
+/// A task of the same name exists.
+pub(crate) fn watchman(setup: &mut Setup<'_>) -> Result<(), BoxError> {
     if !setup.settings().namespaces.is_empty() {
         return Ok(());
     }
@@ -85,13 +86,15 @@ pub fn watchman(setup: &mut Setup<'_>) -> Result<(), BoxError> {
         async move {
             context.ready();
             match left_over(&client).await {
-                Ok(all) => all.iter().for_each(|said| tracing::warn!("{said}")),
-                Err(error) => tracing::debug!(%error, "webhooks of others could not be looked for"),
+                Ok(all) => all.iter().for_each(|messages| tracing::warn!("{messages}")),
+                Err(error) => {
+                    tracing::debug!(%error, "could not list the webhook configurations of the upstream operator");
+                }
             }
             Ok::<(), BoxError>(())
         }
     };
-    Ok(setup.add(Stage::Controllers, Part::new("takeover", look))?)
+    Ok(setup.add(Stage::Controllers, Runnable::new("takeover", look))?)
 }
 
 #[cfg(test)]
@@ -100,22 +103,22 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_webhooks_of_the_first_operator_are_named_with_the_remedy() {
+    fn only_webhooks_of_the_upstream_operator_are_named_with_the_remedy() {
         let [mutating, _] = kinds();
         let service = json!({"service": {"namespace": "harbor-operator-ns", "name": "webhook-service"}});
         let configuration = json!({"metadata": {"name": "mutating-webhook-configuration"}, "webhooks": [
             {"name": "mimg.kb.io", "failurePolicy": "Fail", "clientConfig": service},
             {"name": "other.example.com", "clientConfig": {"url": "https://a"}},
         ]});
-        let said = warnings(&mutating, &configuration);
-        assert_eq!(said.len(), 1, "{said:?}");
+        let messages = warnings(&mutating, &configuration);
+        assert_eq!(messages.len(), 1, "{messages:?}");
         for part in [
             "mimg.kb.io",
             "Service harbor-operator-ns/webhook-service",
             "no Pod can be created",
             "kubectl delete mutatingwebhookconfiguration mutating-webhook-configuration",
         ] {
-            assert!(said[0].contains(part), "{part}: {}", said[0]);
+            assert!(messages[0].contains(part), "{part}: {}", messages[0]);
         }
         assert!(warnings(&mutating, &json!({"metadata": {"name": "empty"}})).is_empty());
     }

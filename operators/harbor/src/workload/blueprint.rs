@@ -1,4 +1,4 @@
-//! From the parts of a component to its plan: one blueprint for all of them.
+//! The blueprint of all components: from the objects of a component to its plan.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,44 +29,44 @@ use super::{Pod, Site, Sources, Strategy, deployment, disruption, policy, versio
 /// A ConfigMap of a component.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Its name.
+    /// Name of the ConfigMap.
     pub name: String,
-    /// What is in it; nothing if there is to be none.
+    /// Content of the ConfigMap. If it is empty, no ConfigMap is created.
     pub data: BTreeMap<String, String>,
 }
 
-/// The Secret of a component.
+/// A Secret of a component.
 #[derive(Clone)]
-pub struct Vault {
-    /// Its name.
+pub(crate) struct Vault {
+    /// Name of the Secret.
     pub name: String,
-    /// What is in it; nothing if there is to be none.
+    /// Content of the Secret. If it is empty, no Secret is created.
     pub data: BTreeMap<String, Confidential>,
 }
 
-/// What a component is made of.
-pub struct Parts {
-    /// The Services in front of it.
-    pub services: Vec<Service>,
-    /// Its configuration.
-    pub configs: Vec<Config>,
-    /// What of its configuration is secret.
-    pub secret: Option<Vault>,
-    /// What runs.
-    pub pod: Pod,
-    /// How pods are replaced.
-    pub strategy: Strategy,
-    /// Annotations of the Deployment itself: a change of them replaces no pods.
-    pub annotations: BTreeMap<String, String>,
-    /// The policies, where they are wanted.
-    pub policies: Vec<NetworkPolicy>,
-    /// The look at the database that its pods migrate.
-    pub schema: Option<SchemaCheck>,
+/// The objects of a component.
+pub struct ComponentObjects {
+    /// The Services of the component.
+    pub(crate) services: Vec<Service>,
+    /// The ConfigMaps of the component.
+    pub(crate) configs: Vec<Config>,
+    /// The Secret of the component.
+    pub(crate) secret: Option<Vault>,
+    /// The pod template.
+    pub(crate) pod: Pod,
+    /// The update strategy of the Deployment.
+    pub(crate) strategy: Strategy,
+    /// Annotations of the Deployment; a change of them replaces no pods.
+    pub(crate) annotations: BTreeMap<String, String>,
+    /// The NetworkPolicies, created if they are enabled.
+    pub(crate) policies: Vec<NetworkPolicy>,
+    /// The schema check of the database that the pods migrate.
+    pub(crate) schema: Option<SchemaCheck>,
 }
 
-impl Parts {
-    /// With configuration and Secret under the name of the site, and nothing more to say.
-    pub fn new(site: &Site, rendered: Rendered, pod: Pod, services: Vec<Service>) -> Self {
+impl ComponentObjects {
+    /// Returns the objects of a component with one ConfigMap and one Secret named after the site.
+    pub(crate) fn new(site: &Site, rendered: Rendered, pod: Pod, services: Vec<Service>) -> Self {
         Self {
             services,
             configs: vec![Config { name: site.name().to_owned(), data: rendered.config }],
@@ -80,43 +80,48 @@ impl Parts {
     }
 }
 
-/// A component whose objects are run as pods of their own.
+/// A component that runs as a Deployment of its own.
 pub trait Deployed: OwnerKind<Scope = k8s_openapi::NamespaceResourceScope> + Component {
-    /// The name of its blueprint, for ever.
+    /// Name of the blueprint. Persisted: it never changes.
     const BLUEPRINT: &'static str;
-    /// What the catalogue calls it.
-    const PART: catalogue::Component;
+    /// The component in the catalogue.
+    const COMPONENT: catalogue::Component;
 
-    /// What kinds it takes from, beside Secrets.
+    /// Declares the kinds that the component reads, in addition to Secrets.
     fn requires(kinds: &mut Kinds) {
         let _ = kinds;
     }
 
-    /// What it is made of. Also called to learn which [`Sources`] it takes from.
-    fn parts(&self, making: &Making<'_>, sources: &mut Sources<'_>) -> Result<Parts, PlanError>;
+    /// Returns the objects of the component. Registers everything that they read in [`Sources`].
+    fn objects(
+        &self,
+        context: &RenderContext<'_>,
+        sources: &mut Sources<'_>,
+    ) -> Result<ComponentObjects, PlanError>;
 
-    /// Returns more fields of its status, as [`Controls::status`] has it.
-    fn tells(&self, seen: &PlanState<'_>, readings: &Readings) -> Option<Value> {
+    /// Returns additional status fields, as in [`Controls::status`].
+    fn status_fields(&self, seen: &PlanState<'_>, readings: &Readings) -> Option<Value> {
         let _ = (seen, readings);
         None
     }
 }
 
-/// What a component is made with.
-pub struct Making<'a> {
-    /// Where it is.
-    pub site: &'a Site,
-    /// Of which Harbor it is.
-    pub release: &'a catalogue::Release,
-    /// Its image.
-    pub image: String,
-    /// How the operator is configured.
-    pub settings: &'a HarborSettings,
-    /// Where it is noted how far databases are migrated.
-    pub readings: &'a Arc<Readings>,
+/// The context in which a component is rendered.
+pub struct RenderContext<'a> {
+    /// Names and labels of the component's children.
+    pub(crate) site: &'a Site,
+    /// The release of Harbor that the component belongs to.
+    pub(crate) release: &'a catalogue::Release,
+    /// The image of the component.
+    pub(crate) image: String,
+    /// The operator's settings.
+    pub(crate) settings: &'a HarborSettings,
+    /// The last readings of the schema of databases.
+    pub(crate) readings: &'a Arc<Readings>,
 }
 
-/// The plan of a component: its Services, its configuration, and a Deployment that comes after all that its pods read.
+/// The blueprint of a component: Services, configuration, and a Deployment after everything that its pods
+/// read.
 pub struct ComponentBlueprint<C> {
     settings: Arc<HarborSettings>,
     readings: Arc<Readings>,
@@ -124,7 +129,7 @@ pub struct ComponentBlueprint<C> {
 }
 
 impl<C> ComponentBlueprint<C> {
-    /// Configured like this.
+    /// Returns the blueprint with the operator's settings.
     pub fn new(settings: Arc<HarborSettings>) -> Self {
         Self { settings, readings: Arc::default(), component: PhantomData }
     }
@@ -144,11 +149,17 @@ impl<C: Deployed> fmt::Debug for ComponentBlueprint<C> {
 }
 
 impl<C: Deployed> ComponentBlueprint<C> {
-    fn parts(&self, owner: &C, site: &Site, sources: &mut Sources<'_>) -> Result<Parts, PlanError> {
+    fn objects(
+        &self,
+        owner: &C,
+        site: &Site,
+        sources: &mut Sources<'_>,
+    ) -> Result<ComponentObjects, PlanError> {
         let release = &version::release(owner.meta(), owner.pods())?;
-        let image = version::image(release, C::PART, owner.pods(), &self.settings)?;
-        let making = Making { site, release, image, settings: &self.settings, readings: &self.readings };
-        owner.parts(&making, sources)
+        let image = version::image(release, C::COMPONENT, owner.pods(), &self.settings)?;
+        let context =
+            RenderContext { site, release, image, settings: &self.settings, readings: &self.readings };
+        owner.objects(&context, sources)
     }
 }
 
@@ -165,10 +176,10 @@ impl<C: Deployed> Controls for ComponentBlueprint<C> {
 
     fn status(&self, owner: &C, seen: &PlanState<'_>) -> Option<Value> {
         let replicas = seen.live::<Deployment, _>(Site::of(owner).name(), |live| live.status.replicas);
-        let said = status(C::CONTROLLER, seen, Some(replicas.flatten().unwrap_or(0)));
-        Some(match owner.tells(seen, &self.readings) {
-            Some(more) => together(said, more),
-            None => said,
+        let base = status(C::CONTROLLER, seen, Some(replicas.flatten().unwrap_or(0)));
+        Some(match owner.status_fields(seen, &self.readings) {
+            Some(more) => together(base, more),
+            None => base,
         })
     }
 
@@ -183,37 +194,38 @@ impl<C: Deployed> Blueprint for ComponentBlueprint<C> {
     fn draw(&self, owner: &C, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
         let (site, component) = (&Site::of(owner), owner.pods());
         let mut sources = Sources::new(needs);
-        let parts = self.parts(owner, site, &mut sources)?;
+        let objects = self.objects(owner, site, &mut sources)?;
         for advice in sources.advice() {
             plan.advise(advice);
         }
-        for service in parts.services {
+        for service in objects.services {
             plan.add(service);
         }
-        for rule in parts.policies {
+        for rule in objects.policies {
             plan.add(rule).when(policy::wanted(owner.meta(), self.settings.network_policies));
         }
         plan.add(disruption::budget(site)).when(component.replicas() > 1);
-        let mut deployment = deployment(site, component, parts.pod, parts.strategy)?;
-        deployment.annotations_mut().extend(parts.annotations);
+        let mut deployment = deployment(site, component, objects.pod, objects.strategy)?;
+        deployment.annotations_mut().extend(objects.annotations);
         match sources.finish() {
             Ok(mut before) => {
-                let configs = parts.configs.into_iter().filter(|config| !config.data.is_empty());
+                let configs = objects.configs.into_iter().filter(|config| !config.data.is_empty());
                 before.extend(configs.map(|config| plan.add(config_map(site, config))));
-                let secret = parts.secret.filter(|vault| !vault.data.is_empty());
+                let secret = objects.secret.filter(|vault| !vault.data.is_empty());
                 before.extend(secret.map(|vault| plan.add(secret_of(site, vault))));
-                // Before pods that would not start, and again when they run: then it is as they have left it.
-                before.extend(parts.schema.clone().map(|check| plan.step("schema", check)));
+                // The check runs before pods that could not start, and again when the new pods run, because
+                // then they have migrated the database.
+                before.extend(objects.schema.clone().map(|check| plan.step("schema", check)));
                 let deployment = plan.add(deployment).after(&before);
-                if let Some(check) = parts.schema {
+                if let Some(check) = objects.schema {
                     plan.step("migrated schema", check).after([&deployment]);
                 }
             }
             Err(missing) => {
                 let configs =
-                    parts.configs.iter().map(|config| plan.pending::<ConfigMap>(&config.name, &*missing));
+                    objects.configs.iter().map(|config| plan.pending::<ConfigMap>(&config.name, &*missing));
                 let before: Vec<Planned> = configs.collect();
-                let secret = parts.secret.map(|vault| plan.pending::<Secret>(&vault.name, &*missing));
+                let secret = objects.secret.map(|vault| plan.pending::<Secret>(&vault.name, &*missing));
                 plan.pending::<Deployment>(site.name(), missing).after(before.iter().chain(&secret));
             }
         }
@@ -221,26 +233,31 @@ impl<C: Deployed> Blueprint for ComponentBlueprint<C> {
     }
 }
 
-/// What those who knew the first operator of these kinds look for in a status: a component is ready where neither `InProgress` nor
-/// `Failed` is true.
+/// Returns upstream's condition `InProgress`: true until the owner is ready or needs help.
+pub(crate) fn in_progress(seen: &PlanState<'_>) -> Value {
+    let settled = seen.is_ready() || seen.is_stalled();
+    json!({"type": IN_PROGRESS, "status": if settled { "False" } else { "True" }})
+}
+
+/// Returns the status fields of upstream: a component is ready if neither `InProgress` nor `Failed` is true.
 pub(crate) fn status(controller: &str, seen: &PlanState<'_>, replicas: Option<i64>) -> Value {
     json!({
         "operator": {"controllerName": controller, "controllerVersion": env!("CARGO_PKG_VERSION")},
         "replicas": replicas,
-        "conditions": [{"type": IN_PROGRESS, "status": if seen.is_ready() { "False" } else { "True" }}],
+        "conditions": [in_progress(seen)],
     })
 }
 
-/// Two statuses as one: the fields of both, and all their conditions.
-fn together(mut said: Value, more: Value) -> Value {
-    let Value::Object(more) = more else { return said };
+/// Merges two statuses: all fields and all conditions of both.
+fn together(mut base: Value, more: Value) -> Value {
+    let Value::Object(more) = more else { return base };
     for (field, value) in more {
-        match (said.get_mut(&field), value) {
+        match (base.get_mut(&field), value) {
             (Some(Value::Array(all)), Value::Array(more)) => all.extend(more),
-            (_, value) => said[field] = value,
+            (_, value) => base[field] = value,
         }
     }
-    said
+    base
 }
 
 fn config_map(site: &Site, config: Config) -> ConfigMap {

@@ -1,4 +1,4 @@
-//! From what a user writes to what components are told: times, numbers, addresses.
+//! Conversions from fields of a spec to typed values: durations, numbers and addresses.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use windlass::PlanError;
 
 use crate::api::duration::GoDuration;
 
-/// A time. The error names the field.
+/// Parses a duration. The error names the field.
 pub(crate) fn duration(field: &str, time: &GoDuration) -> Result<Duration, PlanError> {
     time.get().map_err(|error| PlanError::new(format!("{field}: {error}")))
 }
 
-/// A time, or so many seconds where nothing is said.
+/// Parses a duration; if it is unset, returns the default in seconds.
 pub(crate) fn seconds_of(
     field: &str,
     time: Option<&GoDuration>,
@@ -20,21 +20,21 @@ pub(crate) fn seconds_of(
     time.map_or(Ok(Duration::from_secs(otherwise)), |time| duration(field, time))
 }
 
-/// A number of things: what is below zero is none.
+/// Converts a count; negative numbers become zero.
 pub(crate) fn count(number: impl TryInto<u32>) -> u32 {
     number.try_into().unwrap_or(0)
 }
 
-/// A port. The error names the field.
+/// Converts a port number. The error names the field.
 pub(crate) fn port(
     field: &str,
     number: impl TryInto<u16> + Copy + std::fmt::Display,
 ) -> Result<u16, PlanError> {
-    let wrong = || PlanError::new(format!("{field}: {number} is no port: choose one of 1 to 65535"));
+    let wrong = || PlanError::new(format!("{field}: {number} is not a port: choose one of 1 to 65535"));
     number.try_into().ok().filter(|port| *port > 0).ok_or_else(wrong)
 }
 
-/// The parts of a URL: its scheme, its host, and its port if it has one.
+/// Splits a URL into its scheme, its host, and its port if it has one.
 pub(crate) fn host(url: &str) -> Option<(&str, &str, Option<u16>)> {
     let (scheme, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -47,7 +47,7 @@ pub(crate) fn host(url: &str) -> Option<(&str, &str, Option<u16>)> {
     (!host.is_empty()).then_some((scheme, host, port))
 }
 
-/// The hosts of URLs, each once, in the order of the URLs.
+/// Returns the distinct hosts of URLs, in the order of the URLs.
 pub(crate) fn hosts<'a>(urls: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
     for (_, host, _) in urls.into_iter().filter_map(host) {
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_no_port_is_named() {
+    fn an_invalid_port_is_named_in_the_error() {
         assert_eq!(port("spec.port", 8001).unwrap(), 8001);
         for wrong in [0, -1, 65_536] {
             assert!(port("spec.port", wrong).unwrap_err().to_string().starts_with("spec.port: "), "{wrong}");

@@ -12,24 +12,25 @@ use crate::api::component::ComponentSpec;
 
 use super::{Pod, Site};
 
-/// How pods are replaced.
+/// The update strategy of a Deployment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Strategy {
-    /// New ones first.
+pub(crate) enum Strategy {
+    /// Rolling update: new pods are started first.
     #[default]
     Rolling,
-    /// The old ones first, where both cannot have their volumes at the same time.
+    /// Recreate: old pods are deleted first, because both cannot mount the volumes at the same time.
     Recreate,
 }
 
 impl Strategy {
-    /// What a user asks for, unless claims can be used by one pod only: a new pod would wait for ever for the old one to go.
-    pub fn chosen(field: &str, asked: &str, exclusive: bool) -> Result<Self, PlanError> {
+    /// Returns the strategy of the spec, or Recreate if a claim can be mounted by one node only: a new pod
+    /// would wait forever for the old one to stop.
+    pub(crate) fn chosen(field: &str, asked: &str, exclusive: bool) -> Result<Self, PlanError> {
         match asked {
             "RollingUpdate" | "" if !exclusive => Ok(Self::Rolling),
             "RollingUpdate" | "Recreate" | "" => Ok(Self::Recreate),
             other => Err(PlanError::new(format!(
-                "{field}: {other:?} is no strategy: write RollingUpdate or Recreate"
+                "{field}: {other:?} is not a strategy: write RollingUpdate or Recreate"
             ))),
         }
     }
@@ -42,8 +43,9 @@ impl Strategy {
     }
 }
 
-/// The Deployment of a component. Its pods carry nothing that changes with the operator's version.
-pub fn deployment(
+/// Returns the Deployment of a component. The pod template contains nothing that depends on the version of
+/// the operator.
+pub(crate) fn deployment(
     site: &Site,
     component: &ComponentSpec,
     pod: Pod,
@@ -55,7 +57,7 @@ pub fn deployment(
     Ok(Deployment { metadata: site.metadata(site.name()), spec: Some(spec), status: None })
 }
 
-/// Pods of a component, which are selected so.
+/// Returns the spec of a Deployment whose pods have this selector.
 pub(crate) fn deployment_spec(
     selector: BTreeMap<String, String>,
     component: &ComponentSpec,
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_volume_for_one_pod_is_left_before_it_is_taken() {
+    fn an_exclusive_volume_forces_the_recreate_strategy() {
         let chosen = |asked, exclusive| Strategy::chosen("spec.updateStrategyType", asked, exclusive).ok();
         assert_eq!(chosen("RollingUpdate", false), Some(Strategy::Rolling));
         assert_eq!(chosen("RollingUpdate", true), Some(Strategy::Recreate));

@@ -1,4 +1,4 @@
-//! That not all pods of a component are evicted at once.
+//! The PodDisruptionBudget of a component.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,14 @@ use kube::api::ObjectMeta;
 
 use super::Site;
 
-/// Lets one pod at a time be evicted. Only where there are several: of a single one, a node could never be drained.
-pub fn budget(site: &Site) -> PodDisruptionBudget {
+/// Returns a budget that allows the eviction of one pod at a time. Only for several replicas: with one
+/// replica, a node could never be drained.
+pub(crate) fn budget(site: &Site) -> PodDisruptionBudget {
     budget_of(site.metadata(site.name()), site.selector())
 }
 
-/// The same, for pods that are selected so.
-pub fn budget_of(metadata: ObjectMeta, selector: BTreeMap<String, String>) -> PodDisruptionBudget {
+/// Returns a budget for pods with this selector.
+pub(crate) fn budget_of(metadata: ObjectMeta, selector: BTreeMap<String, String>) -> PodDisruptionBudget {
     let spec = PodDisruptionBudgetSpec {
         max_unavailable: Some(IntOrString::Int(1)),
         selector: Some(LabelSelector { match_labels: Some(selector), match_expressions: None }),

@@ -1,36 +1,40 @@
-//! What all components have in common: how the spec of one becomes objects.
+//! Everything that components share on the way from a spec to objects.
 //!
-//! Promises, for every component alike: names, selectors and ports that never change; pods that pass the restricted level of pod
-//! security, are probed, and stop gracefully; that pods are replaced when a Secret or ConfigMap they read changes, and for no
-//! release of this operator; that whatever is missing is waited for, by name.
+//! For every component: names, selectors and ports never change; pods meet the restricted Pod Security
+//! Standard, have probes and stop gracefully; pods are replaced when a Secret or ConfigMap that they read
+//! changes, but not by a new release of this operator; a missing input is waited for and named in the status.
 //!
-//! One file is one concept: [`Site`] says what things are called, [`version`] which Harbor is meant, [`Sources`] what Secrets give,
-//! [`Pod`] what runs, [`service`], [`policy`] and [`disruption`] what stands around it, and [`Parts`] what a component gives the
-//! [`ComponentBlueprint`] that makes a plan of it all. No file here knows a particular component.
+//! One file is one concept: [`Site`] has the names, [`version`] the release and the image, [`Sources`] the
+//! values from Secrets, [`Pod`] the pod template, [`service`], [`policy`] and [`disruption`] the objects
+//! around it, and [`ComponentObjects`] the objects of a component from which [`ComponentBlueprint`] draws the
+//! plan. No file here depends on a particular component.
 
 mod blueprint;
 mod convert;
 mod deployment;
-pub mod disruption;
+pub(crate) mod disruption;
 mod pod;
-pub mod policy;
+pub(crate) mod policy;
 mod probe;
-pub mod service;
+pub(crate) mod service;
 mod site;
 mod sources;
 mod trust;
-pub mod version;
+pub(crate) mod version;
 mod volume;
 
-pub(crate) use blueprint::status;
-pub use blueprint::{ComponentBlueprint, Config, Deployed, Making, Parts, Vault};
+pub use blueprint::{ComponentBlueprint, Config, Deployed};
+pub(crate) use blueprint::{ComponentObjects, RenderContext};
+pub(crate) use blueprint::{in_progress, status};
 pub(crate) use convert::{count, duration, host, hosts, port, seconds_of};
+pub(crate) use deployment::Strategy;
+pub(crate) use deployment::deployment;
 pub(crate) use deployment::deployment_spec;
-pub use deployment::{Strategy, deployment};
+pub(crate) use pod::Container;
 pub(crate) use pod::at_field;
-pub use pod::{Container, Pod, USER};
-pub use probe::{Check, Probes};
-pub use site::Site;
-pub use sources::Sources;
-pub use trust::Trust;
+pub use pod::{Pod, USER};
+pub(crate) use probe::{Check, Probes};
+pub(crate) use site::Site;
+pub(crate) use sources::Sources;
+pub(crate) use trust::Trust;
 pub(crate) use volume::{config_map, empty, mount, mount_part, secret, secret_if_there};

@@ -1,4 +1,4 @@
-//! What runs: containers, and the volumes they share.
+//! The pod template of a component: containers and the volumes that they share.
 
 use k8s_openapi::api::core::v1::{
     Capabilities, Container as KubeContainer, ContainerPort, EnvFromSource, EnvVar, ExecAction, Lifecycle,
@@ -12,20 +12,21 @@ use crate::config::Env;
 use super::volume::{mount, some};
 use super::{Probes, Trust};
 
-/// The user and group that all of Harbor's images run as. They name it by a word, which cannot be checked for not being root.
+/// User and group of Harbor's images. The images have a user name, for which Kubernetes cannot verify
+/// `runAsNonRoot`.
 pub const USER: i64 = 10_000;
 
-/// How long a pod that goes still serves, while others learn that it does.
+/// Seconds that a stopping pod continues to serve, until its endpoints are updated everywhere.
 const LAST_CALL: &str = "5";
 
-/// A container of a component. Whatever is not set is as its image has it.
+/// A container of a component. Unset fields keep the values of the image.
 #[derive(Clone, Debug)]
-pub struct Container {
+pub(crate) struct Container {
     name: &'static str,
     image: String,
     command: Option<Vec<String>>,
     args: Option<Vec<String>>,
-    /// Its environment.
+    /// The environment variables.
     pub env: Vec<Env>,
     env_from: Vec<EnvFromSource>,
     ports: Vec<(&'static str, i32)>,
@@ -34,20 +35,20 @@ pub struct Container {
     probes: Probes,
 }
 
-/// What runs.
+/// A pod template.
 #[derive(Clone, Debug)]
 pub struct Pod {
-    /// The containers; the first is the component itself.
-    pub containers: Vec<(Container, ComponentSpec)>,
-    /// The volumes.
+    /// The containers; the first one is the component itself.
+    pub(crate) containers: Vec<(Container, ComponentSpec)>,
+    /// The volumes of the pod.
     pub volumes: Vec<Volume>,
-    /// How many seconds it has to stop.
+    /// Termination grace period in seconds.
     pub grace: i64,
 }
 
 impl Pod {
-    /// A pod of one container.
-    pub fn of(container: Container, spec: &ComponentSpec) -> Self {
+    /// Returns a pod with one container.
+    pub(crate) fn of(container: Container, spec: &ComponentSpec) -> Self {
         Self { containers: vec![(container, spec.clone())], volumes: Vec::new(), grace: 60 }
     }
 
@@ -59,9 +60,9 @@ impl Pod {
         self
     }
 
-    /// Mounts authorities into all containers.
+    /// Mounts additional certificate authorities into all containers.
     #[must_use]
-    pub fn trusting(mut self, trust: Trust) -> Self {
+    pub(crate) fn trusting(mut self, trust: Trust) -> Self {
         if let Some((volume, mount)) = trust.volume() {
             self.volumes.push(volume);
             for (container, _) in &mut self.containers {
@@ -77,10 +78,11 @@ impl Pod {
         }
     }
 
-    /// As Kubernetes has it. Of the component itself come the options of the pod, and what is added to its containers.
+    /// Returns the pod spec. Pod-level settings, and what is added to all containers, come from the
+    /// component's spec.
     pub(super) fn spec(self, component: &ComponentSpec) -> Result<PodSpec, PlanError> {
         let (mut volumes, mut pull_secrets) = (self.volumes, Vec::new());
-        // Those beside the component bring volumes and images of their own.
+        // Sidecars have volumes and pull Secrets of their own.
         for (_, spec) in &self.containers {
             for volume in typed("spec.extraVolumes", &spec.extra_volumes)? {
                 if !volumes.contains(&volume) {
@@ -102,7 +104,8 @@ impl Pod {
             containers,
             volumes: some(volumes),
             termination_grace_period_seconds: Some(self.grace),
-            // A Service called `harbor` or `registry` would otherwise set variables that Harbor reads.
+            // A Service called `harbor` or `registry` would otherwise set environment variables that Harbor
+            // reads.
             enable_service_links: Some(false),
             automount_service_account_token: Some(component.automount_service_account_token.unwrap_or(false)),
             service_account_name: component.service_account_name.clone(),
@@ -136,8 +139,8 @@ impl Pod {
 }
 
 impl Container {
-    /// A container with a name, an image and probes.
-    pub fn new(name: &'static str, image: impl Into<String>, probes: Probes) -> Self {
+    /// Returns a container with a name, an image and probes.
+    pub(crate) fn new(name: &'static str, image: impl Into<String>, probes: Probes) -> Self {
         Self {
             name,
             image: image.into(),
@@ -151,9 +154,9 @@ impl Container {
         }
     }
 
-    /// Runs a command of the shell instead of the image's entry point.
+    /// Runs a shell command instead of the image's entry point.
     #[must_use]
-    pub fn shell(mut self, command: String) -> Self {
+    pub(crate) fn shell(mut self, command: String) -> Self {
         self.command = Some(vec!["/bin/sh".to_owned(), "-c".to_owned()]);
         self.args = Some(vec![command]);
         self
@@ -161,47 +164,47 @@ impl Container {
 
     /// Sets the arguments of the command.
     #[must_use]
-    pub fn args<const N: usize>(mut self, args: [String; N]) -> Self {
+    pub(crate) fn args<const N: usize>(mut self, args: [String; N]) -> Self {
         self.args = Some(args.into());
         self
     }
 
     /// Adds variables to the environment.
     #[must_use]
-    pub fn env(mut self, env: impl IntoIterator<Item = Env>) -> Self {
+    pub(crate) fn env(mut self, env: impl IntoIterator<Item = Env>) -> Self {
         self.env.extend(env);
         self
     }
 
     /// Adds a whole ConfigMap or Secret to the environment.
     #[must_use]
-    pub fn env_from(mut self, source: EnvFromSource) -> Self {
+    pub(crate) fn env_from(mut self, source: EnvFromSource) -> Self {
         self.env_from.push(source);
         self
     }
 
-    /// Adds a port, by name.
+    /// Adds a named port.
     #[must_use]
-    pub fn port(self, name: &'static str, port: i32) -> Self {
+    pub(crate) fn port(self, name: &'static str, port: i32) -> Self {
         self.port_if(name, Some(port))
     }
 
-    /// Adds a port, by name, if there is one.
+    /// Adds a named port if it is set.
     #[must_use]
-    pub fn port_if(mut self, name: &'static str, port: Option<i32>) -> Self {
+    pub(crate) fn port_if(mut self, name: &'static str, port: Option<i32>) -> Self {
         self.ports.extend(port.map(|port| (name, port)));
         self
     }
 
-    /// Mounts a volume, or a part of it.
+    /// Mounts a volume or a path of it.
     #[must_use]
-    pub fn mount(self, mount: VolumeMount) -> Self {
+    pub(crate) fn mount(self, mount: VolumeMount) -> Self {
         self.mounts([mount])
     }
 
-    /// Mounts volumes, or parts of them.
+    /// Mounts volumes or paths of them.
     #[must_use]
-    pub fn mounts(mut self, mounts: impl IntoIterator<Item = VolumeMount>) -> Self {
+    pub(crate) fn mounts(mut self, mounts: impl IntoIterator<Item = VolumeMount>) -> Self {
         self.mounts.extend(mounts);
         self
     }
@@ -244,7 +247,7 @@ impl Container {
                 }
                 None => None,
             },
-            // Nothing of Harbor waits for open connections by itself.
+            // None of Harbor's programs waits for open connections when it stops.
             lifecycle: Some(Lifecycle {
                 pre_stop: Some(LifecycleHandler { exec: Some(wait), ..LifecycleHandler::default() }),
                 ..Lifecycle::default()

@@ -1,4 +1,4 @@
-//! Who may reach a component, where that is asked for.
+//! NetworkPolicies of a component.
 
 use std::collections::BTreeMap;
 
@@ -13,26 +13,27 @@ use crate::api::names::annotation::NETWORK_POLICIES;
 
 use super::Site;
 
-/// Whether a component is to have policies.
-pub fn wanted(owner: &ObjectMeta, by_default: bool) -> bool {
+/// Returns true if the component has NetworkPolicies: by its annotation, or else by default.
+pub(crate) fn wanted(owner: &ObjectMeta, by_default: bool) -> bool {
     match owner.annotations.as_ref().and_then(|all| all.get(NETWORK_POLICIES)) {
-        Some(said) => said == "true",
+        Some(value) => value == "true",
         None => by_default,
     }
 }
 
-/// Lets everybody come to these ports of a component's pods, and to no other.
-pub fn ingress(site: &Site, ports: impl IntoIterator<Item = i32>) -> NetworkPolicy {
+/// Returns a policy that allows ingress from everywhere to these ports of a component's pods, and to no
+/// other.
+pub(crate) fn ingress(site: &Site, ports: impl IntoIterator<Item = i32>) -> NetworkPolicy {
     to_ports(site.metadata(site.ingress()), site.selector(), ports)
 }
 
-/// Lets a component's pods go nowhere.
-pub fn no_egress(site: &Site) -> NetworkPolicy {
+/// Returns a policy that denies all egress of a component's pods.
+pub(crate) fn no_egress(site: &Site) -> NetworkPolicy {
     nowhere(site.metadata(site.egress()), site.selector())
 }
 
-/// Lets everybody come to these ports of the pods with these labels, and to no other.
-pub fn to_ports(
+/// Returns a policy that allows ingress from everywhere to these ports of the selected pods, and to no other.
+pub(crate) fn to_ports(
     metadata: ObjectMeta,
     pods: BTreeMap<String, String>,
     ports: impl IntoIterator<Item = i32>,
@@ -46,8 +47,9 @@ pub fn to_ports(
     policy(metadata, pods, "Ingress", Some(vec![rule]))
 }
 
-/// Lets the pods with these labels go nowhere. Answers are not held back.
-pub fn nowhere(metadata: ObjectMeta, pods: BTreeMap<String, String>) -> NetworkPolicy {
+/// Returns a policy that denies all egress of the selected pods. Replies to incoming connections are not
+/// affected.
+pub(crate) fn nowhere(metadata: ObjectMeta, pods: BTreeMap<String, String>) -> NetworkPolicy {
     policy(metadata, pods, "Egress", None)
 }
 

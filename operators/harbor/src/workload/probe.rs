@@ -1,23 +1,23 @@
-//! How a container is probed.
+//! Probes of a container.
 
 use k8s_openapi::api::core::v1::{HTTPGetAction, Probe, TCPSocketAction};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::api::component::Served;
 
-/// What a probe does.
+/// The handler of a probe.
 #[derive(Clone, Debug)]
-pub enum Check {
-    /// Asks for a path.
+pub(crate) enum Check {
+    /// An HTTP GET request.
     Http {
-        /// The path.
+        /// The path of the request.
         path: &'static str,
         /// The name of the port.
         port: &'static str,
-        /// Over TLS or not.
+        /// HTTP or HTTPS.
         served: Served,
     },
-    /// Opens a connection.
+    /// A TCP connection.
     Tcp {
         /// The name of the port.
         port: &'static str,
@@ -47,21 +47,21 @@ impl Check {
     }
 }
 
-/// The three probes of a container. Until the startup probe has passed no other is made, so that nothing is killed while it
+/// The three probes of a container. The startup probe runs first, so that no container is killed while it
 /// migrates a database.
 #[derive(Clone, Debug)]
-pub struct Probes {
-    /// Whether it lives; also whether it has started.
+pub(crate) struct Probes {
+    /// Handler of the liveness and startup probes.
     pub live: Check,
-    /// Whether it can serve.
+    /// Handler of the readiness probe.
     pub ready: Check,
-    /// How many times ten seconds it may take to start.
+    /// Failure threshold of the startup probe, which runs every ten seconds.
     pub patience: i32,
 }
 
 impl Probes {
-    /// One check for all three, and five minutes to start.
-    pub fn of(check: Check) -> Self {
+    /// Returns probes with the same handler and five minutes for the start.
+    pub(crate) fn of(check: Check) -> Self {
         Self { live: check.clone(), ready: check, patience: 30 }
     }
 

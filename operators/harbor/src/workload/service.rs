@@ -1,4 +1,4 @@
-//! The Service in front of a component.
+//! The Service of a component.
 
 use std::collections::BTreeMap;
 
@@ -12,24 +12,24 @@ use crate::api::names::annotation::INGRESS_CONTROLLER;
 
 use super::Site;
 
-/// A port of a Service, which leads to the port of the same name of the pods.
+/// A port of a Service; its target is the pods' port of the same name.
 #[derive(Clone, Copy, Debug)]
-pub struct Port {
-    /// Its name.
+pub(crate) struct Port {
+    /// The name of the port.
     pub name: &'static str,
-    /// Its number.
+    /// The port number.
     pub number: i32,
 }
 
 impl Port {
-    /// `https` 443 or `http` 80.
-    pub const fn served(served: Served) -> Self {
+    /// Returns port `https` 443 or `http` 80.
+    pub(crate) const fn served(served: Served) -> Self {
         Self { name: served.scheme(), number: served.service_port() }
     }
 }
 
-/// A Service named `name` in front of the pods of a site.
-pub fn service(site: &Site, name: &str, ports: &[Port]) -> Service {
+/// Returns a Service with this name for the pods of a site.
+pub(crate) fn service(site: &Site, name: &str, ports: &[Port]) -> Service {
     let port = |port: &Port| ServicePort {
         name: Some(port.name.to_owned()),
         port: port.number,
@@ -45,8 +45,8 @@ pub fn service(site: &Site, name: &str, ports: &[Port]) -> Service {
     Service { metadata: site.metadata(name), spec: Some(spec), status: None }
 }
 
-/// Tells Prometheus where metrics are.
-pub fn scraped(mut service: Service, port: i32, path: &str) -> Service {
+/// Adds the annotations with which Prometheus finds the metrics.
+pub(crate) fn scraped(mut service: Service, port: i32, path: &str) -> Service {
     let annotations = service.annotations_mut();
     for (key, value) in [("scrape", "true".to_owned()), ("path", path.to_owned()), ("port", port.to_string())]
     {
@@ -55,8 +55,13 @@ pub fn scraped(mut service: Service, port: i32, path: &str) -> Service {
     service
 }
 
-/// Tells Contour that a port speaks TLS, if it is Contour that serves the component.
-pub fn known_to_ingress(mut service: Service, owner: &ObjectMeta, served: Served, port: &str) -> Service {
+/// Adds the annotation with which Contour uses TLS to the port, if Contour is the Ingress controller.
+pub(crate) fn known_to_ingress(
+    mut service: Service,
+    owner: &ObjectMeta,
+    served: Served,
+    port: &str,
+) -> Service {
     let controller = owner.annotations.as_ref().and_then(|all: &BTreeMap<_, _>| all.get(INGRESS_CONTROLLER));
     if controller.is_some_and(|controller| controller == "contour") && served == Served::Https {
         let key = "projectcontour.io/upstream-protocol.tls".to_owned();

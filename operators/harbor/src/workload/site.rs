@@ -1,6 +1,6 @@
-//! What the children of a component are called, and how they are found.
+//! Names and labels of the children of a component.
 //!
-//! All of it is API: pods that run are selected by it, and other components reach them by it.
+//! All of them are API: running pods are selected by them, and other components connect to them by name.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use kube::api::ObjectMeta;
 use crate::api::children::Parent;
 use crate::api::names::{annotation, label};
 
-/// Where the children of one component are.
+/// Names and labels of the children of one component.
 #[derive(Clone, Debug)]
-pub struct Site {
+pub(crate) struct Site {
     controller: &'static str,
     component: String,
     namespace: String,
@@ -23,8 +23,8 @@ pub struct Site {
 }
 
 impl Site {
-    /// Of a component.
-    pub fn of<C: Parent>(component: &C) -> Self {
+    /// Returns the site of a component.
+    pub(crate) fn of<C: Parent>(component: &C) -> Self {
         Self {
             controller: C::CONTROLLER,
             component: component.name_any(),
@@ -36,43 +36,38 @@ impl Site {
         }
     }
 
-    /// The controller: `core`.
-    pub fn controller(&self) -> &'static str {
-        self.controller
-    }
-
-    /// The component itself.
-    pub fn component(&self) -> &str {
+    /// Returns the name of the component.
+    pub(crate) fn component(&self) -> &str {
         &self.component
     }
 
-    /// The namespace of all of it.
-    pub fn namespace(&self) -> &str {
+    /// Returns the namespace of the component.
+    pub(crate) fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// The name that its children share.
-    pub fn name(&self) -> &str {
+    /// Returns the name that the children share.
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The name of the policy of who may come.
-    pub fn ingress(&self) -> &str {
+    /// Returns the name of the ingress NetworkPolicy.
+    pub(crate) fn ingress(&self) -> &str {
         &self.ingress
     }
 
-    /// The name of the policy of where its pods may go.
-    pub fn egress(&self) -> &str {
+    /// Returns the name of the egress NetworkPolicy.
+    pub(crate) fn egress(&self) -> &str {
         &self.egress
     }
 
-    /// The labels by which its pods are selected. They can never be changed.
-    pub fn selector(&self) -> BTreeMap<String, String> {
+    /// Returns the labels that select the pods. They are immutable.
+    pub(crate) fn selector(&self) -> BTreeMap<String, String> {
         self.selector.clone()
     }
 
-    /// The metadata of a child of this name.
-    pub fn metadata(&self, name: impl Into<String>) -> ObjectMeta {
+    /// Returns the metadata of a child with this name.
+    pub(crate) fn metadata(&self, name: impl Into<String>) -> ObjectMeta {
         let warning = format!("⚠️ This Resource is managed by *{}* ⚠️", self.controller);
         ObjectMeta {
             name: Some(name.into()),
@@ -91,7 +86,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn children_are_named_and_found_as_ever() {
+    fn names_and_selectors_of_children_never_change() {
         let portal = json!({"metadata": {"name": "sample-harbor", "namespace": "registry"}, "spec": {}});
         let site = Site::of(&serde_json::from_value::<Portal>(portal).unwrap());
         assert_eq!((site.name(), site.ingress()), ("sample-harbor-portal", "sample-harbor-portal-ingress"));

@@ -1,7 +1,7 @@
-//! The values that a component takes from Secrets, claims and other objects.
+//! Values that a component reads from Secrets, claims and other objects.
 //!
-//! A component asks for what it takes while it is drawn. Where something is missing, it gets a placeholder, so that everything
-//! that is missing is found in one go; nothing that was drawn with a placeholder is ever applied.
+//! A component requests them while it is rendered. A missing value is replaced by a placeholder, so that one
+//! pass finds everything that is missing; objects that were rendered with a placeholder are never applied.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::api::embedded::{Embedded, VolumeSource};
 use crate::config::database::check_word;
 use crate::config::{Confidential, SecretKey};
 
-/// The key of a password of PostgreSQL, and those that others write.
+/// Keys of a PostgreSQL password: ours first, then those that other charts and operators write.
 const DATABASE_KEYS: [&str; 3] = ["postgres-password", "postgresql-password", "password"];
 
 /// The source of a component's values.
@@ -25,18 +25,19 @@ pub struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
-    /// Takes values from what the plan asks for.
-    pub fn new(needs: &'a Needs<'a>) -> Self {
+    /// Returns a source that reads from the needs of the plan.
+    pub(crate) fn new(needs: &'a Needs<'a>) -> Self {
         Self { needs, read_by_pods: BTreeMap::new(), missing: Vec::new(), advice: Vec::new() }
     }
 
-    /// A value that pods read from the Secret itself. `field` is where the Secret is named.
-    pub fn key(&mut self, field: &str, secret: &str, key: &str) -> SecretKey {
+    /// Returns a reference to a key that pods read from the Secret. `field` is the path of the field that
+    /// names the Secret.
+    pub(crate) fn key(&mut self, field: &str, secret: &str, key: &str) -> SecretKey {
         self.one_of(field, secret, &[key])
     }
 
-    /// The same, under the first of these keys that there is.
-    pub fn one_of(&mut self, field: &str, secret: &str, keys: &[&str]) -> SecretKey {
+    /// Returns a reference to the first of these keys that the Secret has.
+    pub(crate) fn one_of(&mut self, field: &str, secret: &str, keys: &[&str]) -> SecretKey {
         let first = keys.first().copied().unwrap_or_default();
         let found = match self.look(secret) {
             Some(values) => keys.iter().find(|key| values.bytes(key).is_some()).copied(),
@@ -49,13 +50,14 @@ impl<'a> Sources<'a> {
         SecretKey::new(secret, found.unwrap_or(first))
     }
 
-    /// What there is under a key, if it is known and text.
-    pub fn text(&mut self, key: &SecretKey) -> Option<Confidential> {
+    /// Returns the value of a key, if it is known and text.
+    pub(crate) fn text(&mut self, key: &SecretKey) -> Option<Confidential> {
         self.look(&key.name)?.text(&key.key).map(Confidential::new)
     }
 
-    /// The password of PostgreSQL, which Harbor's components read from the Secret itself and put into a list of words.
-    pub fn database_password(&mut self, field: &str, secret: &str) -> SecretKey {
+    /// Returns a reference to a PostgreSQL password that Harbor's components read from the Secret and put
+    /// into a connection string. Reports passwords that such a string cannot contain.
+    pub(crate) fn database_password(&mut self, field: &str, secret: &str) -> SecretKey {
         let found = self.one_of(field, secret, &DATABASE_KEYS);
         self.advise_on_key(field, secret, &found.key);
         let text = self.look(secret).and_then(|values| values.text(&found.key));
@@ -66,8 +68,8 @@ impl<'a> Sources<'a> {
         found
     }
 
-    /// The password of PostgreSQL, for a component that reads it from a URL that we write.
-    pub fn database_password_value(&mut self, field: &str, secret: &str) -> Confidential {
+    /// Returns the PostgreSQL password for a component that reads it from a URL in a Secret of ours.
+    pub(crate) fn database_password_value(&mut self, field: &str, secret: &str) -> Confidential {
         let known = self
             .look(secret)
             .and_then(|values| DATABASE_KEYS.iter().copied().find(|key| values.bytes(key).is_some()));
@@ -76,25 +78,24 @@ impl<'a> Sources<'a> {
         self.value(field, secret, key)
     }
 
-    /// Others write the password of PostgreSQL under other keys: they are read, and it is said which one is meant.
+    /// Adds advice if the password is under a key of another chart or operator.
     fn advise_on_key(&mut self, field: &str, secret: &str, found: &str) {
         let [meant, ..] = DATABASE_KEYS;
-        let said = format!(
-            "{field}: Secret {secret} has the password under {found}: put it under {meant}, which comes first and is the only one that is \
-             sure to be read"
+        let message = format!(
+            "{field}: Secret {secret} has the password under the key {found}: move it to the key {meant}, the only one that every release reads"
         );
-        if found != meant && !self.advice.contains(&said) {
-            self.advice.push(said);
+        if found != meant && !self.advice.contains(&message) {
+            self.advice.push(message);
         }
     }
 
-    /// What should be otherwise, though it works.
+    /// Returns the advice: settings that work but should be changed.
     pub(super) fn advice(&mut self) -> Vec<String> {
         std::mem::take(&mut self.advice)
     }
 
-    /// A value that we read, and write into a Secret of our own.
-    pub fn value(&mut self, field: &str, secret: &str, key: &str) -> Confidential {
+    /// Returns a value that is copied into a Secret of ours.
+    pub(crate) fn value(&mut self, field: &str, secret: &str, key: &str) -> Confidential {
         let Some(values) = self.look(secret) else { return Confidential::new("") };
         let Some(text) = values.text(key) else {
             self.lacks(field, secret, key);
@@ -103,14 +104,14 @@ impl<'a> Sources<'a> {
         Confidential::new(text)
     }
 
-    /// Every key and value, which we write into a Secret of our own.
-    pub fn options(&mut self, field: &str, secret: &str) -> BTreeMap<String, Confidential> {
+    /// Returns all keys and values of a Secret, which are copied into a Secret of ours.
+    pub(crate) fn options(&mut self, field: &str, secret: &str) -> BTreeMap<String, Confidential> {
         let keys = self.look(secret).map(|values| values.keys()).unwrap_or_default();
         keys.into_iter().map(|key| (key.clone(), self.value(field, secret, &key))).collect()
     }
 
-    /// Files that pods read from the Secret itself: it has to have these keys.
-    pub fn files(&mut self, field: &str, secret: &str, keys: &[&str]) {
+    /// Registers files that pods read from the Secret; the Secret must have these keys.
+    pub(crate) fn files(&mut self, field: &str, secret: &str, keys: &[&str]) {
         for key in keys {
             self.key(field, secret, key);
         }
@@ -120,8 +121,9 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Another object, as it is. Its content does not replace pods: what of it they read, they are drawn with.
-    pub fn object<K: Kind + DeserializeOwned>(&mut self, name: &str) -> Option<K> {
+    /// Returns another object as it is. A change of its content does not replace pods unless it changes the
+    /// rendered objects.
+    pub(crate) fn object<K: Kind + DeserializeOwned>(&mut self, name: &str) -> Option<K> {
         let found = self.needs.object::<K>(name).get();
         if found.is_none() && !self.needs.is_assumed() {
             self.missing.push(format!("{} {name} is not there", K::kind(&())));
@@ -129,8 +131,11 @@ impl<'a> Sources<'a> {
         found
     }
 
-    /// Whether any of these volumes is a claim that pods of one node only can use at the same time.
-    pub fn exclusive<'v>(&mut self, volumes: impl IntoIterator<Item = &'v Embedded<VolumeSource>>) -> bool {
+    /// Returns true if one of these volumes is a claim that the pods of one node only can mount at a time.
+    pub(crate) fn exclusive<'v>(
+        &mut self,
+        volumes: impl IntoIterator<Item = &'v Embedded<VolumeSource>>,
+    ) -> bool {
         let mut exclusive = false;
         for name in volumes.into_iter().filter_map(Embedded::claim_name) {
             let claim = self.object::<PersistentVolumeClaim>(name);
@@ -141,7 +146,8 @@ impl<'a> Sources<'a> {
         exclusive
     }
 
-    /// What pods come after, so that they are replaced when it changes; or what is missing.
+    /// Returns the nodes that the pods come after, so that they are replaced when the content changes; or an
+    /// error that names what is missing.
     pub(super) fn finish(self) -> Result<Vec<Planned>, String> {
         if !self.missing.is_empty() {
             return Err(self.missing.join("; "));
@@ -149,13 +155,13 @@ impl<'a> Sources<'a> {
         Ok(self.read_by_pods.into_values().collect())
     }
 
-    /// Pods read this Secret themselves, so they are replaced when it changes.
+    /// Registers a Secret that pods read, so that they are replaced when it changes.
     fn read_by_pods(&mut self, secret: &str) {
         let node = self.needs.read::<Secret>(secret).node().clone();
         self.read_by_pods.insert(secret.to_owned(), node);
     }
 
-    /// The values of a Secret, if it exists. If it does not, that is noted. A preview has none.
+    /// Returns the values of a Secret; registers it as missing if it does not exist. A preview has no values.
     fn look(&mut self, secret: &str) -> Option<Values> {
         let values = self.needs.read::<Secret>(secret);
         if self.needs.is_assumed() || values.is_there() {
@@ -169,11 +175,11 @@ impl<'a> Sources<'a> {
     }
 
     fn lacks(&mut self, field: &str, secret: &str, key: &str) {
-        let said = format!(
+        let message = format!(
             "{field}: Secret {secret} has no text under the key {key}: add it, or name another Secret"
         );
-        if !self.missing.contains(&said) {
-            self.missing.push(said);
+        if !self.missing.contains(&message) {
+            self.missing.push(message);
         }
     }
 }

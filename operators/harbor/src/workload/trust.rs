@@ -1,7 +1,7 @@
-//! Certificate authorities that a component trusts beside those of its image.
+//! Certificate authorities that a component trusts in addition to those of its image.
 //!
-//! Harbor's images add to their own whatever they find in one directory when they start. All authorities come into it as one volume: a
-//! file that is mounted by itself would keep its first content for ever.
+//! Harbor's images trust all certificates in one directory when they start. All authorities are mounted there
+//! as one volume, because a file that is mounted with `subPath` would never be updated.
 
 use k8s_openapi::api::core::v1::{
     KeyToPath, ProjectedVolumeSource, SecretProjection, Volume, VolumeMount, VolumeProjection,
@@ -10,13 +10,13 @@ use k8s_openapi::api::core::v1::{
 use super::Sources;
 use super::volume::mount;
 
-/// Where images look for more authorities.
+/// Directory in which Harbor's images look for additional certificate authorities.
 const DIRECTORY: &str = "/harbor_cust_cert";
 const VOLUME: &str = "trusted-certificates";
 
-/// Authorities, each from the `ca.crt` of a Secret.
+/// Certificate authorities, each from the key `ca.crt` of a Secret.
 #[derive(Clone, Debug, Default)]
-pub struct Trust(Vec<Authority>);
+pub(crate) struct Trust(Vec<Authority>);
 
 #[derive(Clone, Debug)]
 struct Authority {
@@ -26,14 +26,21 @@ struct Authority {
 }
 
 impl Trust {
-    /// Trusts the authority of this Secret, under a file name of its own. The Secret has to have one.
-    pub fn add(&mut self, sources: &mut Sources<'_>, field: &str, secret: &str, file: impl Into<String>) {
+    /// Adds the authority of a Secret under its own file name. The Secret must have the key `ca.crt`.
+    pub(crate) fn add(
+        &mut self,
+        sources: &mut Sources<'_>,
+        field: &str,
+        secret: &str,
+        file: impl Into<String>,
+    ) {
         sources.files(field, secret, &["ca.crt"]);
         self.push(secret, file.into(), None);
     }
 
-    /// The same, if the Secret has one: a public certificate may be of an authority that everybody knows.
-    pub fn add_if_there(
+    /// Adds the authority of a Secret if the Secret has one: a public certificate may have a well-known
+    /// authority.
+    pub(crate) fn add_if_there(
         &mut self,
         sources: &mut Sources<'_>,
         field: &str,
@@ -44,15 +51,15 @@ impl Trust {
         self.push(secret, file.into(), Some(true));
     }
 
-    /// The authorities that a user has added: `<secret>.crt` each.
-    pub fn add_all(&mut self, sources: &mut Sources<'_>, field: &str, secrets: &[String]) {
+    /// Adds the authorities that the user lists, as `<secret>.crt`.
+    pub(crate) fn add_all(&mut self, sources: &mut Sources<'_>, field: &str, secrets: &[String]) {
         for secret in secrets {
             self.add(sources, field, secret, format!("{secret}.crt"));
         }
     }
 
-    /// Each file once, since the server refuses a volume with two of one name: one Redis may be named in two places,
-    /// and a Secret may be called as another's file is.
+    /// Adds each file once, because the API server refuses a volume with two files of the same name: one
+    /// Redis may be listed twice, and a Secret may have the same name as a file of another one.
     fn push(&mut self, secret: &str, mut file: String, optional: Option<bool>) {
         while let Some(there) = self.0.iter().find(|there| there.file == file) {
             if there.secret == secret {
@@ -63,8 +70,8 @@ impl Trust {
         self.0.push(Authority { secret: secret.to_owned(), file, optional });
     }
 
-    /// The volume and where it is mounted; none if nothing is added.
-    pub fn volume(self) -> Option<(Volume, VolumeMount)> {
+    /// Returns the volume and its mount; `None` if nothing was added.
+    pub(crate) fn volume(self) -> Option<(Volume, VolumeMount)> {
         if self.0.is_empty() {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Which Harbor a component belongs to, and its image.
+//! The release of Harbor that a component belongs to, and the component's image.
 
 use kube::api::ObjectMeta;
 use windlass::PlanError;
@@ -8,9 +8,9 @@ use crate::api::names::annotation::VERSION as ANNOTATION;
 use crate::catalogue::{self, Release, Version};
 use crate::settings::HarborSettings;
 
-/// The release that a component belongs to: what its annotation says, or else the tag of its image. An image whose tag is no version
-/// is taken for the newest release.
-pub fn release(metadata: &ObjectMeta, spec: &ComponentSpec) -> Result<Release, PlanError> {
+/// Returns the release of a component: from its annotation, or else from the tag of its image. If the tag is
+/// not a version, the newest release is used.
+pub(crate) fn release(metadata: &ObjectMeta, spec: &ComponentSpec) -> Result<Release, PlanError> {
     let annotated = metadata.annotations.as_ref().and_then(|all| all.get(ANNOTATION));
     match (annotated, &spec.image) {
         (Some(text), _) => {
@@ -24,14 +24,14 @@ pub fn release(metadata: &ObjectMeta, spec: &ComponentSpec) -> Result<Release, P
             .or_else(Release::newest)
             .ok_or_else(|| PlanError::new("this operator knows no release of Harbor")),
         (None, None) => Err(PlanError::new(format!(
-            "neither the annotation {ANNOTATION} nor spec.image says which Harbor this is of: set the annotation to a version, \
+            "neither the annotation {ANNOTATION} nor spec.image names the version of Harbor: set the annotation to a version, \
              as in {ANNOTATION}: \"2.15.2\", or name an image"
         ))),
     }
 }
 
-/// The image of a component: its own, or that of the release.
-pub fn image(
+/// Returns the image of a component: the image of its spec, or the image of the release.
+pub(crate) fn image(
     release: &Release,
     component: catalogue::Component,
     spec: &ComponentSpec,
@@ -43,7 +43,7 @@ pub fn image(
     let (repository, suffix) = (settings.image_repository.as_deref(), settings.image_tag_suffix.as_deref());
     release.image_reference(component, repository, suffix).ok_or_else(|| {
         PlanError::new(format!(
-            "annotation {ANNOTATION}: \"{}\" has no {component:?}, which Harbor has dropped: delete this object, or choose an \
+            "annotation {ANNOTATION}: \"{}\" has no {component:?}, which Harbor has removed: delete this object, or choose an \
              older version; its data stays where it is",
             release.version()
         ))
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_annotation_says_it_before_the_image_does() {
+    fn the_version_annotation_takes_precedence_over_the_image() {
         assert_eq!(found(Some("2.6.2"), Some("x/harbor-core:v2.9.5")), Ok("2.6.2".into()));
         assert_eq!(found(None, Some("host:5000/x/harbor-core:v2.9.5@sha256:00")), Ok("2.9.5".into()));
         let newest = Release::newest().map(|release| release.version().to_string());
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_says_it_the_remedy_is_named() {
+    fn a_missing_version_is_an_error_with_the_remedy() {
         let error = found(None, None).unwrap_err();
         assert!(error.contains(ANNOTATION) && error.contains("spec.image"), "{error}");
         for wrong in ["latest", "2.99.0"] {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_harbor_has_dropped_is_refused_unless_an_image_is_named() {
+    fn a_removed_component_is_refused_unless_it_has_an_image() {
         let release = Release::of(&Version::new(2, 8, 6)).unwrap();
         let part = catalogue::Component::ChartMuseum;
         let mut spec = ComponentSpec::default();

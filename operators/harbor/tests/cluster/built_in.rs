@@ -9,13 +9,14 @@ use serde_json::json;
 use windlass_testenv::world::Written;
 use windlass_testenv::{Requests, Story, TestEnv, or_not_run};
 
-use crate::sample::{built_in, for_each, healthy, operator, print, said, word};
+use crate::sample::{built_in, for_each, healthy, operator, print, status_and_message, word};
 use crate::world::World;
 
 const CLAIMS: [&str; 3] = ["sample-database", "sample-redis", "sample-registry"];
 const PASSWORDS: [&str; 2] = ["sample-database-password", "sample-redis"];
 
-/// Wants a HarborCluster to have come in order: passwords and volumes, the servers on them, the Harbor that is told of them, its Core.
+/// Wants a HarborCluster to have come in order: passwords and volumes, the servers on them, the Harbor that
+/// is told of them, its Core.
 fn came_in_order(asked: &Requests) -> Result<()> {
     let written = Written::of(asked);
     let harbor = "harbors sample-harbor";
@@ -31,7 +32,8 @@ fn came_in_order(asked: &Requests) -> Result<()> {
 }
 
 #[tokio::test]
-async fn deletion_keeps_volumes_and_passwords_and_the_next_of_that_name_finds_them() -> Result<()> {
+async fn seam_h2_deletion_needs_no_finalizer_and_retains_volumes_and_passwords_for_the_next_cluster_of_that_name()
+-> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let world = World::new(env, "built-in").await?;
     let running = operator(&world).await?;
@@ -39,8 +41,9 @@ async fn deletion_keeps_volumes_and_passwords_and_the_next_of_that_name_finds_th
     let begun = world.mark()?;
     world.put::<HarborCluster>(built_in()).await?;
     let cluster = healthy(&world).await?;
+    assert_eq!(cluster.finalizers(), [""; 0]);
     for condition in ["CacheReady", "DatabaseReady", "StorageReady", "ServiceReady"] {
-        assert_eq!(said(&cluster, condition).0, "True", "{condition}");
+        assert_eq!(status_and_message(&cluster, condition).0, "True", "{condition}");
     }
     running.settled().await?;
     let asked = for_each(&world.requests(begun)?);
@@ -98,16 +101,9 @@ async fn deletion_keeps_volumes_and_passwords_and_the_next_of_that_name_finds_th
     world.gone::<Harbor>("sample-harbor").await?;
     world.gone::<Core>("sample-harbor-harbor").await?;
     world.gone::<HarborCluster>("sample").await?;
-    // In reverse: the way in, Core, the Harbor, and only then what it keeps its data in.
-    let (deleted, harbor) = (Written::deleted(&world.requests(ended)?), "harbors sample-harbor");
-    deleted.before(harbor, "ingresses sample-harbor-harbor")?;
-    deleted.before("ingresses sample-harbor-harbor", "cores sample-harbor-harbor")?;
-    for server in ["sample-database", "sample-redis"] {
-        deleted.before("cores sample-harbor-harbor", &format!("statefulsets {server}"))?;
-    }
-    for kept in CLAIMS.map(|claim| format!("persistentvolumeclaims {claim}")) {
-        assert!(!deleted.objects().contains(&kept), "{kept}");
-    }
+    // The garbage collector does that: a HarborCluster can be deleted without the operator.
+    let deleted = world.requests(ended)?.verb("delete");
+    assert!(deleted.is_empty(), "{deleted}");
 
     world
         .put::<HarborCluster>({
@@ -124,8 +120,17 @@ async fn deletion_keeps_volumes_and_passwords_and_the_next_of_that_name_finds_th
         assert_eq!(world.get::<Secret>(name).await?.data, data, "{name}");
     }
 
-    // Asked to, it takes all of it along.
+    // Asked to, it takes all of it along: what is to go with it says so before it is deleted.
     world.change::<HarborCluster>("sample", json!({"spec": {"deletionPolicy": "Delete"}})).await?;
+    for name in CLAIMS {
+        let owned = |claim: &PersistentVolumeClaim| !claim.owner_references().is_empty();
+        world.see(name, "owned by the HarborCluster", owned).await?;
+    }
+    for name in PASSWORDS {
+        world
+            .see(name, "owned by the HarborCluster", |secret: &Secret| !secret.owner_references().is_empty())
+            .await?;
+    }
     world.delete::<HarborCluster>("sample").await?;
     for name in CLAIMS {
         world.gone::<PersistentVolumeClaim>(name).await?;
@@ -133,6 +138,50 @@ async fn deletion_keeps_volumes_and_passwords_and_the_next_of_that_name_finds_th
     for name in PASSWORDS {
         world.gone::<Secret>(name).await?;
     }
+    world.end(running).await
+}
+
+/// A retained claim of another class blocked the next cluster of that name, with the advice to delete it.
+#[tokio::test]
+async fn users_n6_a_cluster_beside_retained_claims_of_another_class_becomes_ready_and_keeps_them()
+-> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let world = World::new(env, "classes").await?;
+    let running = operator(&world).await?;
+    let of_class = |class: &str| {
+        let mut cluster = built_in();
+        for part in ["cache", "database", "storage"] {
+            cluster["spec"][part]["spec"]["builtIn"]["storageClassName"] = json!(class);
+        }
+        cluster
+    };
+    world.put::<HarborCluster>(of_class("standard")).await?;
+    healthy(&world).await?;
+    let mut kept = Vec::new();
+    for name in CLAIMS {
+        kept.push((name, world.get::<PersistentVolumeClaim>(name).await?.uid()));
+    }
+    world.delete::<HarborCluster>("sample").await?;
+    world.gone::<HarborCluster>("sample").await?;
+
+    world.put::<HarborCluster>(of_class("fast")).await?;
+    let cluster = healthy(&world).await?;
+    let (status, message) = status_and_message(&cluster, "Advice");
+    assert_eq!(status, "True");
+    for part in ["cache", "database", "storage"] {
+        let field = format!("spec.{part}.spec.builtIn.storageClassName: \"fast\" has no effect");
+        assert!(message.contains(&field) && message.contains("keeps \"standard\""), "{field} in {message}");
+    }
+    assert!(!message.contains("delete"), "{message}");
+    for (name, uid) in kept {
+        let claim: PersistentVolumeClaim = world.get(name).await?;
+        assert_eq!(claim.uid(), uid, "{name}");
+        assert_eq!(claim.spec.unwrap().storage_class_name.as_deref(), Some("standard"), "{name}");
+    }
+    // With the class that the claims have, there is nothing to advise.
+    world.change::<HarborCluster>("sample", json!({"spec": of_class("standard")["spec"]})).await?;
+    let silent = |cluster: &HarborCluster| status_and_message(cluster, "Advice").0.is_empty();
+    world.see("sample", "without advice", silent).await?;
     world.end(running).await
 }
 
@@ -147,13 +196,71 @@ async fn a_database_that_breaks_is_named_and_heals() -> Result<()> {
     healthy(&world).await?;
     Story::NeverReady.tell(&pods, "database.goharbor.io/name=sample-database").await?;
     let broken = world
-        .see("sample", "unhealthy", |cluster: &HarborCluster| said(cluster, "DatabaseReady").0 == "False")
+        .see("sample", "unhealthy", |cluster: &HarborCluster| {
+            status_and_message(cluster, "DatabaseReady").0 == "False"
+        })
         .await?;
     assert_eq!(word(&broken), "unhealthy");
-    let (_, message) = said(&broken, "DatabaseReady");
+    let (_, message) = status_and_message(&broken, "DatabaseReady");
     assert!(message.contains("StatefulSet sample-database"), "{message}");
-    assert_eq!(said(&broken, "CacheReady").0, "True");
+    assert_eq!(status_and_message(&broken, "CacheReady").0, "True");
     Story::Ready.tell(&pods, "database.goharbor.io/name=sample-database").await?;
+    healthy(&world).await?;
+    world.end(running).await
+}
+
+/// The version that is recorded on an object.
+fn recorded<K: kube::ResourceExt>(object: &K) -> Option<String> {
+    object.annotations().get("windlass.dev/data-version").cloned()
+}
+
+#[tokio::test]
+async fn seam_m8_a_cluster_that_is_created_anew_is_judged_by_the_version_of_its_retained_data() -> Result<()>
+{
+    const KEY: &str = "sample-harbor-harbor-core-encryptionkey";
+    let env = or_not_run!(TestEnv::shared().await);
+    let world = World::new(env, "data-version").await?;
+    let running = operator(&world).await?;
+    world.put::<HarborCluster>(built_in()).await?;
+    healthy(&world).await?;
+    let now = |version: Option<String>| version.as_deref() == Some("2.15.2");
+    world.see("sample-database", "recorded", |claim: &PersistentVolumeClaim| now(recorded(claim))).await?;
+    let key: Secret = world.see(KEY, "recorded", |key: &Secret| now(recorded(key))).await?;
+    let ends = || async {
+        world.delete::<HarborCluster>("sample").await?;
+        world.gone::<Harbor>("sample-harbor").await?;
+        world.gone::<Core>("sample-harbor-harbor").await?;
+        anyhow::Ok(world.gone::<StatefulSet>("sample-database").await?)
+    };
+    ends().await?;
+
+    // An older version cannot read the data; neither its database nor its Harbor is started.
+    let mut older = built_in();
+    older["spec"]["version"] = json!("2.14.4");
+    world.put::<HarborCluster>(older).await?;
+    let reports =
+        |text: &'static str| move |cluster: &HarborCluster| json!(cluster.status).to_string().contains(text);
+    let refusal = "this Harbor is at 2.15.2, and its database cannot be downgraded";
+    world.see("sample", "refused", reports(refusal)).await?;
+    let database = world.namespace.api::<StatefulSet>().get_opt("sample-database").await?;
+    assert!(database.is_none(), "{database:?}");
+    world.change::<HarborCluster>("sample", json!({"spec": {"version": "2.15.2"}})).await?;
+    healthy(&world).await?;
+    ends().await?;
+
+    // Without its key, the data is not given a new one.
+    world.delete::<Secret>(KEY).await?;
+    world.put::<HarborCluster>(built_in()).await?;
+    let missing =
+        "Secret sample-harbor-harbor-core-encryptionkey is missing, and claim sample-database holds data";
+    world
+        .see("sample-harbor", "refused", |harbor: &Harbor| json!(harbor.status).to_string().contains(missing))
+        .await?;
+    assert!(world.namespace.api::<Secret>().get_opt(KEY).await?.is_none());
+    let mut restored = json!(key);
+    restored["metadata"] = json!({"name": KEY, "labels": restored["metadata"]["labels"],
+        "annotations": restored["metadata"]["annotations"]});
+    world.put::<Secret>(restored).await?;
     healthy(&world).await?;
     world.end(running).await
 }

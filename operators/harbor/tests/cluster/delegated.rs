@@ -1,7 +1,4 @@
 //! With a cache, a database and a storage that other operators run; the test plays their part.
-
-use std::time::Duration;
-
 use anyhow::Result;
 use harbor_operator::api::{Harbor, HarborCluster};
 use harbor_operator::cluster::delegated::{Postgresql, RedisFailover, Tenant};
@@ -14,18 +11,19 @@ use serde_json::json;
 use windlass_testenv::{Options, TestEnv, or_not_run};
 
 use crate::others::{definitions, play_minio, play_postgres, play_redis, say};
-use crate::sample::{delegated, for_each, healthy, operator, print, said, word};
+use crate::sample::{delegated, for_each, healthy, operator, print, status_and_message, word};
 use crate::world::World;
 
 /// The most requests that a HarborCluster with all there is may cost until it is healthy, events apart.
 const BUDGET: usize = 150;
-/// The part of it that is for objects and for following what they need. How often a status is written depends on how long things take.
+/// The part of it that is for objects and for following what they need. How often a status is written depends
+/// on how long things take.
 const WITHOUT_STATUS: usize = 118;
-/// How long nothing may happen. The one real wait in here: that nothing is asked for can only be seen by waiting.
-const WINDOW: Duration = Duration::from_mins(1);
+/// The number of heartbeats of a node, about ten seconds each, during which no request may be made.
+const HEARTBEATS: usize = 6;
 
 #[tokio::test]
-async fn a_kind_that_is_missing_is_waited_for_and_then_all_goes_on() -> Result<()> {
+async fn a_cluster_waits_for_a_missing_kind_and_continues_when_it_is_installed() -> Result<()> {
     // Nobody else may have installed these kinds.
     let env = or_not_run!(TestEnv::private(Options::private()).await);
     let world = World::new(env.clone(), "delegated").await?;
@@ -35,15 +33,15 @@ async fn a_kind_that_is_missing_is_waited_for_and_then_all_goes_on() -> Result<(
         .see("sample", "waiting for the kinds", |cluster: &HarborCluster| {
             ["CacheReady", "DatabaseReady", "StorageReady"]
                 .iter()
-                .all(|part| said(cluster, part).0 == "Unknown")
+                .all(|part| status_and_message(cluster, part).0 == "Unknown")
         })
         .await?;
     assert_eq!(word(&waiting), "provisioning");
-    assert_eq!(said(&waiting, "Failed").0, "False", "to wait is not to fail");
+    assert_eq!(status_and_message(&waiting, "Failed").0, "False", "to wait is not to fail");
     for (part, kind) in
         [("CacheReady", "RedisFailover"), ("DatabaseReady", "postgresql"), ("StorageReady", "Tenant")]
     {
-        let (_, message) = said(&waiting, part);
+        let (_, message) = status_and_message(&waiting, part);
         assert!(message.contains(kind), "{part}: {message}");
     }
     assert!(world.namespace.api::<Harbor>().get_opt("sample-harbor").await?.is_none());
@@ -79,14 +77,14 @@ async fn a_full_stack_is_healthy_on_real_health_within_its_budget_and_then_costs
     play_minio(&world, "sample").await?;
     let cluster = healthy(&world).await?;
     for condition in ["CacheReady", "DatabaseReady", "StorageReady", "ServiceReady"] {
-        assert_eq!(said(&cluster, condition).0, "True", "{condition}");
+        assert_eq!(status_and_message(&cluster, condition).0, "True", "{condition}");
     }
     running.settled().await?;
     let asked = for_each(&world.requests(begun)?);
     print("the full stack", &asked);
     let others = asked.filter(|request| request.subresource != "status").count();
-    let told = BUDGET - WITHOUT_STATUS;
-    assert!(others <= WITHOUT_STATUS, "{others} requests, and room for {told} of status");
+    let room = BUDGET - WITHOUT_STATUS;
+    assert!(others <= WITHOUT_STATUS, "{others} requests, and room for {room} of status");
 
     // What the Harbor is told.
     let harbor: Harbor = world.get("sample-harbor").await?;
@@ -109,9 +107,9 @@ async fn a_full_stack_is_healthy_on_real_health_within_its_budget_and_then_costs
 
     let quiet = world.mark()?;
     let reconciles = running.settled().await?;
-    tokio::time::sleep(WINDOW).await;
+    world.namespace.env().heartbeats(HEARTBEATS).await?;
     let asked = world.requests(quiet)?.filter(|request| request.verb != "watch");
-    assert!(asked.is_empty(), "in {WINDOW:?} of rest: {asked}");
+    assert!(asked.is_empty(), "in {HEARTBEATS} heartbeats of rest: {asked}");
     world.change::<HarborCluster>("sample", json!({"metadata": {"annotations": {"look": "again"}}})).await?;
     running.idle_after(reconciles + 1).await?;
     let writes = world.requests(quiet)?.writes();
@@ -140,8 +138,8 @@ async fn a_full_stack_is_healthy_on_real_health_within_its_budget_and_then_costs
     say::<Postgresql>(&world, &postgres, json!({"PostgresClusterStatus": "UpdateFailed"})).await?;
     let broken =
         world.see("sample", "unhealthy", |cluster: &HarborCluster| word(cluster) == "unhealthy").await?;
-    assert_eq!(said(&broken, "DatabaseReady").0, "False");
-    assert!(said(&broken, "DatabaseReady").1.contains("UpdateFailed"));
+    assert_eq!(status_and_message(&broken, "DatabaseReady").0, "False");
+    assert!(status_and_message(&broken, "DatabaseReady").1.contains("UpdateFailed"));
     say::<Postgresql>(&world, &postgres, json!({"PostgresClusterStatus": "Running"})).await?;
     healthy(&world).await?;
 

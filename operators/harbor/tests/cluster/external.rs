@@ -7,7 +7,7 @@ use kube::ResourceExt as _;
 use serde_json::json;
 use windlass_testenv::{Story, TestEnv, or_not_run};
 
-use crate::sample::{external, for_each, healthy, operator, print, said, word};
+use crate::sample::{external, for_each, healthy, operator, print, status_and_message, word};
 use crate::world::World;
 
 #[tokio::test]
@@ -20,10 +20,10 @@ async fn a_cluster_becomes_healthy_and_then_costs_nothing_also_after_a_restart()
     world.put::<HarborCluster>(external()).await?;
     let cluster = healthy(&world).await?;
     for condition in ["CacheReady", "DatabaseReady", "StorageReady", "ServiceReady", "Ready"] {
-        assert_eq!(said(&cluster, condition).0, "True", "{condition}");
+        assert_eq!(status_and_message(&cluster, condition).0, "True", "{condition}");
     }
     for condition in ["InProgress", "Failed"] {
-        assert_eq!(said(&cluster, condition).0, "False", "{condition}");
+        assert_eq!(status_and_message(&cluster, condition).0, "False", "{condition}");
     }
     let status = json!(cluster.status);
     assert_eq!(
@@ -57,7 +57,7 @@ async fn a_cluster_becomes_healthy_and_then_costs_nothing_also_after_a_restart()
 }
 
 #[tokio::test]
-async fn what_is_wrong_deep_down_is_said_at_the_top() -> Result<()> {
+async fn a_missing_secret_of_a_component_is_named_in_the_status_of_the_cluster() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let world = World::new(env, "deep").await?;
     world.delete::<Secret>("db").await?;
@@ -65,13 +65,17 @@ async fn what_is_wrong_deep_down_is_said_at_the_top() -> Result<()> {
     world.put::<HarborCluster>(external()).await?;
     let waiting = world
         .see("sample", "waiting for the password", |cluster: &HarborCluster| {
-            said(cluster, "Ready").1.contains("Secret db")
+            status_and_message(cluster, "Ready").1.contains("Secret db")
         })
         .await?;
     assert_eq!(word(&waiting), "provisioning");
-    assert_eq!(said(&waiting, "ServiceReady").0, "Unknown");
-    assert!(said(&waiting, "ServiceReady").1.contains("Secret db"), "{:?}", said(&waiting, "ServiceReady"));
-    assert_eq!(said(&waiting, "DatabaseReady").0, "True", "others look after it");
+    assert_eq!(status_and_message(&waiting, "ServiceReady").0, "Unknown");
+    assert!(
+        status_and_message(&waiting, "ServiceReady").1.contains("Secret db"),
+        "{:?}",
+        status_and_message(&waiting, "ServiceReady")
+    );
+    assert_eq!(status_and_message(&waiting, "DatabaseReady").0, "True", "others look after it");
     let password = json!({"metadata": {"name": "db"}, "stringData": {"postgres-password": "password"}});
     world.put::<Secret>(password).await?;
     healthy(&world).await?;

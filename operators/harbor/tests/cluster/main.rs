@@ -1,4 +1,5 @@
-//! HarborClusters on a real control plane, with pods that only say that they run, under exactly the rights that the manifests grant.
+//! HarborClusters on a real control plane, with pods that only say that they run, under exactly the rights
+//! that the manifests grant.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
 #[path = "../harbor/world.rs"]

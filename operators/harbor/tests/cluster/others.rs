@@ -1,4 +1,5 @@
-//! The other operators that a HarborCluster may leave its parts to: their kinds, as small as can be, and their part, played.
+//! The other operators that a HarborCluster may leave its parts to: their kinds, as small as can be, and
+//! their part, played.
 
 use anyhow::Result;
 use harbor_operator::cluster::delegated::{Postgresql, RedisFailover, Tenant};
@@ -44,7 +45,7 @@ pub(crate) fn definitions() -> Vec<CustomResourceDefinition> {
     ]
 }
 
-/// What the operator of RedisFailovers makes for a HarborCluster of this name.
+/// Creates the objects that the operator of RedisFailovers creates for a HarborCluster of this name.
 pub(crate) async fn play_redis(world: &World, cluster: &str) -> Result<()> {
     world.see(&format!("{cluster}-redis"), "asked for", |_: &RedisFailover| true).await?;
     let labels = |name: &str| json!({"app": name});
@@ -64,7 +65,7 @@ pub(crate) async fn play_redis(world: &World, cluster: &str) -> Result<()> {
     Ok(())
 }
 
-/// What Zalando's operator makes and says.
+/// Creates the objects and the status that Zalando's operator writes.
 pub(crate) async fn play_postgres(world: &World, cluster: &str) -> Result<String> {
     let name = format!("postgresql-{}-{cluster}", world.namespace.name());
     world.see(&name, "asked for", |_: &Postgresql| true).await?;
@@ -74,7 +75,7 @@ pub(crate) async fn play_postgres(world: &World, cluster: &str) -> Result<String
     Ok(name)
 }
 
-/// What MinIO's operator says.
+/// Writes the status that MinIO's operator writes.
 pub(crate) async fn play_minio(world: &World, cluster: &str) -> Result<()> {
     let name = format!("minio-{cluster}");
     world.see(&name, "asked for", |_: &Tenant| true).await?;
@@ -88,7 +89,8 @@ pub(crate) fn certificates() -> CustomResourceDefinition {
     definition("cert-manager.io", "v1", "Certificate", "certificates", true)
 }
 
-/// What cert-manager makes and says, if it is asked for a certificate of this name by that issuer.
+/// Creates the Secret and the status that cert-manager writes if this issuer is asked for a certificate of
+/// this name.
 pub(crate) async fn play_cert_manager(world: &World, name: &str, issuer: &str) -> Result<()> {
     world.see::<Certificate>(name, "asked for", |asked| asked.spec.issuer_ref.name == issuer).await?;
     let data = json!({"tls.crt": "certificate", "tls.key": "key", "ca.crt": "authority"});

@@ -69,19 +69,19 @@ pub(crate) async fn healthy(world: &World) -> Result<HarborCluster> {
     Ok(seen.await?)
 }
 
-/// What the status says of a condition: its truth and its message.
-pub(crate) fn said(cluster: &HarborCluster, condition: &str) -> (String, String) {
+/// Returns the status and the message of a condition of the HarborCluster.
+pub(crate) fn status_and_message(cluster: &HarborCluster, condition: &str) -> (String, String) {
     let status = cluster.status.clone().unwrap_or_default();
     let found = status.conditions.into_iter().find(|one| one.kind == condition);
     found.map(|one| (one.status, one.message.unwrap_or_default())).unwrap_or_default()
 }
 
-/// What a HarborCluster is said to be, in one word.
+/// Returns the state of a HarborCluster in one word.
 pub(crate) fn word(cluster: &HarborCluster) -> String {
     cluster.status.clone().unwrap_or_default().status.unwrap_or_default()
 }
 
-/// What was asked for, without what the first of an installation costs once for all of them: keys of digests.
+/// Removes the requests that the first object of an installation causes once for all: keys of digests.
 pub(crate) fn for_each(asked: &Requests) -> Requests {
     asked.filter(|request| !request.name.ends_with("-digest-key"))
 }

@@ -1,4 +1,4 @@
-//! What users of the archived operator have: it comes up as it is.
+//! Tests that the manifests of users of the archived operator become ready unchanged.
 
 use anyhow::Result;
 use harbor_operator::api::{Harbor, HarborCluster};
@@ -8,7 +8,7 @@ use windlass_testenv::{Options, TestEnv, or_not_run};
 
 use crate::others::{certificates, definitions, play_cert_manager, play_minio, play_postgres, play_redis};
 use crate::sample::{operator, word};
-use crate::world::{World, said};
+use crate::world::{World, status_and_message};
 
 const MANIFESTS: &str = include_str!("../manifests/newer.yaml");
 
@@ -47,7 +47,7 @@ async fn a_minimal_harbor_and_a_full_stack_come_up_as_they_were_written() -> Res
     for harbor in ["minimal", "full-stack-harbor"] {
         play_cert_manager(&world, &format!("{harbor}-harbor-core-tokencert"), "tokens").await?;
     }
-    world.see("minimal", "ready", |harbor: &Harbor| said(harbor, "Ready").0 == "True").await?;
+    world.see("minimal", "ready", |harbor: &Harbor| status_and_message(harbor, "Ready").0 == "True").await?;
     world.see("full-stack", "healthy", |cluster: &HarborCluster| word(cluster) == "healthy").await?;
     world.end(running).await
 }

@@ -1,7 +1,8 @@
-//! What Harbors cost: requests as the API server counts them, memory, and time of processors.
+//! Measures the cost of Harbors: requests as the API server counts them, memory, and CPU time.
 //!
-//! The Harbors are as the archived operator wanted them: with an issuer for the key that signs tokens, which cert-manager makes (here: this test).
-//! It had to be named there. Without one our operator makes the key itself, once in the life of a Harbor, and that takes a quarter of a second.
+//! The Harbors are as the archived operator wanted them: with an issuer for the key that signs tokens, which
+//! cert-manager makes (here: this test). It had to be named there. Without one our operator makes the key
+//! itself, once in the life of a Harbor, and that takes a quarter of a second.
 //!
 //! Five Harbors by default. More, or another build of the program (a test's own is not optimised):
 //! `WINDLASS_HARBORS=50 HARBOR_OPERATOR=… cargo test -p harbor-operator --test figures -- --nocapture`.
@@ -23,18 +24,20 @@ use kube::api::ListParams;
 use serde_json::json;
 use windlass_testenv::world::Program;
 use windlass_testenv::{Options, Requests, TestEnv, or_not_run, within};
-use world::{World, harbor, said};
+use world::{World, harbor, status_and_message};
 
-/// The most requests that the first Harbor of an installation may cost until it is ready, Events and Leases apart.
+/// The most requests that the first Harbor of an installation may cost until it is ready, Events and Leases
+/// apart.
 const FIRST: usize = 70;
 /// And the most that each of many may.
 const EACH: usize = 64;
-/// Of these, what is not for status: one write and at most one watch for each object. How often a status is written depends on how long
-/// things take (at most once a second, while it waits), which on a busy machine is no fault of the operator.
+/// Requests of the first Harbor that are not for status: one write and at most one watch for each object. The
+/// number of status writes depends on how long things take (at most one per second while the Harbor waits),
+/// and a busy machine is no fault of the operator.
 const FIRST_WITHOUT_STATUS: usize = 58;
 const EACH_WITHOUT_STATUS: usize = 54;
-/// Where these are many and the program is as it is released: its memory, and its time of processors until all of them are ready. The
-/// archived operator took 106 MB, 69 seconds and 37,893 requests for fifty.
+/// Number of Harbors for the measurement of the released program: its memory, and its CPU time until all of
+/// them are ready. The archived operator took 106 MB, 69 seconds and 37,893 requests for fifty.
 const MANY: usize = 50;
 const MEGABYTES: f64 = 30.0;
 const SECONDS: f64 = 6.9;
@@ -56,7 +59,8 @@ fn binary() -> String {
     std::env::var(BINARY).unwrap_or_else(|_| own())
 }
 
-/// What is not for status. Kinds that are not installed are looked for again and again, however many Harbors there are: that is none of theirs.
+/// Counts the requests that are not for status. Requests for kinds that are not installed do not count: they
+/// are repeated at an interval that does not depend on the number of Harbors.
 fn without_status(requests: &Requests) -> usize {
     let others = requests.filter(|request| request.subresource != "status");
     let missing = |resource: &str| resource != "certificates" && world::MISSING_KINDS.contains(&resource);
@@ -115,7 +119,7 @@ impl Figures {
         Ok(())
     }
 
-    /// What cert-manager does for a Harbor. Nobody looks into the key here.
+    /// Issues the certificate of a Harbor as cert-manager does. No test reads the key.
     async fn issue(&self, number: usize) -> Result<()> {
         let name = format!("harbor-{number}-harbor-core-tokencert");
         let asked = |asked: &Certificate| asked.spec.issuer_ref.name == "authority";
@@ -133,7 +137,7 @@ impl Figures {
         let harbors = self.world.namespace.api::<Harbor>();
         let all = within(Duration::from_mins(20), "all Harbors to be ready", || async {
             let found = harbors.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
-            let ready = found.iter().filter(|harbor| said(harbor, "Ready").0 == "True").count();
+            let ready = found.iter().filter(|harbor| status_and_message(harbor, "Ready").0 == "True").count();
             if ready == amount { Ok(()) } else { Err(format!("{ready} are")) }
         });
         Ok(all.await?)
@@ -141,7 +145,7 @@ impl Figures {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn harbors_cost_what_they_may_and_nothing_after_a_restart() -> Result<()> {
+async fn harbors_stay_within_their_budget_and_cost_nothing_after_a_restart() -> Result<()> {
     // Kinds are the whole control plane's: one of its own, for that of cert-manager.
     let env = or_not_run!(TestEnv::private(Options::private()).await);
     env.install_crds(&[world::open(&Certificate::crd())]).await?;

@@ -6,13 +6,16 @@ use anyhow::Result;
 use harbor_operator::api::{Harbor, JobService, Registry};
 use harbor_operator::harbor::certmanager::Certificate;
 use harbor_operator::settings::HarborSettings;
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{CustomResourceExt as _, ResourceExt as _};
 use serde_json::json;
+use windlass_pki::{AuthorityRecipe, Certificate as Readable};
 use windlass_testenv::{Options, TestEnv, or_not_run};
 
-use crate::world::{World, harbor, open, said};
+use crate::world::{World, harbor, open, status_and_message};
 
 #[tokio::test]
 async fn an_issuer_without_cert_manager_is_waited_for_and_then_used() -> Result<()> {
@@ -25,7 +28,7 @@ async fn an_issuer_without_cert_manager_is_waited_for_and_then_used() -> Result<
     world.put::<Harbor>(with).await?;
     world
         .see("sample", "waiting for cert-manager", |harbor: &Harbor| {
-            let (_, message) = said(harbor, "Ready");
+            let (_, message) = status_and_message(harbor, "Ready");
             message.contains("certificates.cert-manager.io")
         })
         .await?;
@@ -47,7 +50,7 @@ async fn an_issuer_without_cert_manager_is_waited_for_and_then_used() -> Result<
 }
 
 #[tokio::test]
-async fn certificates_are_made_anew_before_they_end_and_pods_roll_with_them() -> Result<()> {
+async fn certificates_are_renewed_before_they_expire_and_their_pods_are_replaced() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let options = HarborSettings {
         registry_encryption_cost: 4,
@@ -78,5 +81,58 @@ async fn certificates_are_made_anew_before_they_end_and_pods_roll_with_them() ->
     world.delete::<Secret>(name).await?;
     world.see(name, "there again", |secret: &Secret| secret.uid() != first.uid()).await?;
     world.see::<JobService>("sample-harbor", "there", |_| true).await?;
+    world.end(operator).await
+}
+
+/// Returns the certificate in a Secret.
+fn certificate(secret: &Secret) -> Readable {
+    let pem = &secret.data.as_ref().unwrap()["tls.crt"].0;
+    Readable::from_pem(&String::from_utf8_lossy(pem)).unwrap()
+}
+
+#[tokio::test]
+async fn seam_m4_an_internal_authority_from_the_future_counts_as_absent() -> Result<()> {
+    const AUTHORITY: &str = "sample-harbor-internal-tls-authority";
+    let env = or_not_run!(TestEnv::shared().await);
+    let world = World::new(env, "future").await?;
+    let operator = world.operator().await?;
+    world.put::<Harbor>(harbor()).await?;
+    world.ready().await?;
+    operator.stop().await?;
+
+    // As the operator would have made it while its clock was 61 days ahead.
+    let day = Duration::from_hours(24);
+    let (ahead, due) = (Timestamp::now() + day * 61, Timestamp::now() + day * 300);
+    let (certificate_ahead, key) = AuthorityRecipe::new("ahead", day * 365).make(ahead)?.into_parts();
+    let mut secret: Secret = world.get(AUTHORITY).await?;
+    let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
+    let data = [("tls.crt", &certificate_ahead), ("tls.key", &key), ("ca.crt", &certificate_ahead)];
+    secret.data = Some(data.map(|(name, text)| (name.to_owned(), bytes(text))).into());
+    let meta = &mut secret.metadata;
+    let annotations = meta.annotations.get_or_insert_default();
+    annotations.insert("windlass.dev/made-at".into(), ahead.to_string());
+    annotations.insert("windlass.dev/due".into(), due.to_string());
+    (meta.managed_fields, meta.resource_version, meta.uid, meta.creation_timestamp) =
+        (None, None, None, None);
+    let params = kube::api::PatchParams::apply("harbor.goharbor.io").force();
+    let secrets = world.namespace.api::<Secret>();
+    let written = secrets.patch(AUTHORITY, &params, &kube::api::Patch::Apply(&secret)).await?;
+    assert!(!certificate(&written).is_valid_at(Timestamp::now()));
+
+    let operator = world.operator().await?;
+    let valid = |secret: &Secret| certificate(secret).is_valid_at(Timestamp::now());
+    let authority = world.see(AUTHORITY, "valid now", valid).await?;
+    let value = |secret: &Secret, key: &str| {
+        String::from_utf8_lossy(&secret.data.as_ref().unwrap()[key].0).trim().to_owned()
+    };
+    let trusted = value(&authority, "tls.crt");
+    for name in ["sample-harbor-internal-tls-core", "sample-harbor-internal-tls-registry"] {
+        world
+            .see(name, "valid, and trusting the new authority", |secret: &Secret| {
+                valid(secret) && value(secret, "ca.crt").contains(&trusted)
+            })
+            .await?;
+    }
+    world.ready().await?;
     world.end(operator).await
 }

@@ -1,5 +1,5 @@
-//! A small Harbor that grows while it runs, and becomes small again: what comes with a component goes with it, and nobody else notices
-//! but Core, which is told where some of them are.
+//! A small Harbor that grows while it runs, and becomes small again: what comes with a component goes with
+//! it, and nobody else notices but Core, which is told where some of them are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,10 +20,11 @@ use windlass_testenv::{TestEnv, eventually, or_not_run};
 
 use crate::world::{World, harbor};
 
-/// What is scaled: two that every Harbor here has, and one of those that were added.
+/// Components that the test scales: two that every Harbor here has, and one that was added.
 const SCALED: [&str; 3] = ["core", "portal", "trivy"];
 
-/// The objects of a Harbor by kind and name, each with its uid, and with the number of its spec where it has one.
+/// The objects of a Harbor by kind and name, each with its uid, and with the number of its spec where it has
+/// one.
 type Standing = BTreeMap<String, (Option<String>, Option<i64>)>;
 
 async fn add<K: Namespaced>(world: &World, all: &mut Standing) -> Result<()> {
@@ -61,25 +62,26 @@ async fn standing(world: &World) -> Result<Standing> {
 
 /// Something that a Harbor can do without.
 struct Extra {
-    /// Its field in the spec.
+    /// Field of the component in the spec.
     field: &'static str,
-    /// What a user writes to have it.
+    /// Value that a user writes to have the component.
     wish: Value,
-    /// What Core's environment says of it, if anything: whether it is there, and under which name it says where.
-    told: Option<[&'static str; 2]>,
-    /// Its Deployments. The first is the one that Core asks.
+    /// Variables of Core's environment for the component, if Core has any: the one that enables it, and the
+    /// one with its address.
+    core_env: Option<[&'static str; 2]>,
+    /// Deployments of the component. Core sends requests to the first one.
     parts: &'static [&'static str],
-    /// What comes with it, and goes with it.
+    /// Objects that are created and deleted with the component.
     own: BTreeSet<String>,
-    /// What comes with it, and stays: data is worthless without it.
+    /// Objects that are created with the component and kept: its data is worthless without them.
     kept: BTreeSet<String>,
 }
 
 impl Extra {
-    /// Who gets another spec when it comes or goes: Core, where it has to be told.
+    /// Components whose spec changes when this one is added or removed: Core, where it must know the address.
     fn noticed(&self) -> Vec<&'static str> {
         let core = ["Core sample-harbor", "Deployment sample-harbor-core"];
-        if self.told.is_some() { core.to_vec() } else { Vec::new() }
+        if self.core_env.is_some() { core.to_vec() } else { Vec::new() }
     }
 }
 
@@ -110,7 +112,7 @@ fn extras() -> [Extra; 4] {
         Extra {
             field: "trivy",
             wish: json!({"trivy": {"storage": {}}}),
-            told: Some(["WITH_TRIVY", "TRIVY_ADAPTER_URL"]),
+            core_env: Some(["WITH_TRIVY", "TRIVY_ADAPTER_URL"]),
             parts: &["trivy"],
             own: &these(["Trivy sample-harbor", "Secret sample-harbor-internal-tls-trivy"])
                 | &of("trivy", &all),
@@ -119,7 +121,7 @@ fn extras() -> [Extra; 4] {
         Extra {
             field: "exporter",
             wish: json!({"exporter": {}}),
-            told: None,
+            core_env: None,
             parts: &["exporter"],
             own: &these(["Exporter sample-harbor", "Secret sample-harbor-internal-tls-exporter"])
                 | &of("exporter", &["Deployment", "Secret", "Service"]),
@@ -128,7 +130,7 @@ fn extras() -> [Extra; 4] {
         Extra {
             field: "chartmuseum",
             wish: json!({"chartmuseum": {}}),
-            told: Some(["WITH_CHARTMUSEUM", "CHART_REPOSITORY_URL"]),
+            core_env: Some(["WITH_CHARTMUSEUM", "CHART_REPOSITORY_URL"]),
             parts: &["chartmuseum"],
             own: &these(["ChartMuseum sample-harbor", "Secret sample-harbor-internal-tls-chartmuseum"])
                 | &of("chartmuseum", &["ConfigMap", "Deployment", "Service"]),
@@ -137,7 +139,7 @@ fn extras() -> [Extra; 4] {
         Extra {
             field: "notary",
             wish: json!({"notary": {}, "expose": {"notary": way_in}}),
-            told: Some(["WITH_NOTARY", "NOTARY_URL"]),
+            core_env: Some(["WITH_NOTARY", "NOTARY_URL"]),
             parts: &["notaryserver", "notarysigner"],
             own: &of_notary | &servers,
             kept: these(["Secret sample-harbor-notarysigner-encryption-key"]),
@@ -157,8 +159,9 @@ impl Growing<'_> {
         self.standing.keys().cloned().collect()
     }
 
-    /// Changes the spec, and waits until the Harbor is ready and has these objects and no others. Wants all that were there before and
-    /// still are to be the same ones, and tells which of them have another spec now.
+    /// Changes the spec, and waits until the Harbor is ready and has these objects and no others. Wants all
+    /// that were there before and still are to be the same ones, and tells which of them have another spec
+    /// now.
     async fn change(&mut self, spec: Value, wanted: &BTreeSet<String>) -> Result<Vec<String>> {
         let world = self.world;
         world.change::<Harbor>("sample", json!({"spec": spec})).await?;
@@ -239,7 +242,7 @@ impl Growing<'_> {
 
     /// Wants Core's environment to say whether something is there, and where as long as it is.
     async fn core_knows(&self, extra: &Extra, is_there: bool) -> Result<()> {
-        let Some([whether, place]) = extra.told else { return Ok(()) };
+        let Some([whether, place]) = extra.core_env else { return Ok(()) };
         let core = json!(self.deployment("core").await?.spec);
         let env = core["template"]["spec"]["containers"][0]["env"].as_array().cloned().unwrap_or_default();
         let value = |name: &str| env.iter().find(|one| one["name"] == name).map(|one| one["value"].clone());
@@ -255,7 +258,7 @@ fn ready_replicas(deployment: &Deployment) -> i64 {
 }
 
 #[tokio::test]
-async fn what_comes_with_a_component_goes_with_it_and_nobody_else_notices() -> Result<()> {
+async fn an_optional_component_comes_and_goes_with_its_objects_and_changes_no_other() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let world = World::new(env, "grows").await?;
     let operator = world.operator().await?;

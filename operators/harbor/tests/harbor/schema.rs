@@ -1,4 +1,5 @@
-//! Upgrades, with the real database that Core would migrate; its migrations are played by hand, since its pods only say that they run.
+//! Upgrades, with the real database that Core would migrate; its migrations are played by hand, since its
+//! pods only say that they run.
 
 use anyhow::{Context as _, Result};
 use harbor_operator::api::{Core, Harbor};
@@ -8,7 +9,7 @@ use tempfile::TempDir;
 use windlass_testenv::{TestEnv, or_not_run};
 
 use crate::kit::postgres::{PostgresServer, ask};
-use crate::world::{World, harbor, said};
+use crate::world::{World, harbor, status_and_message};
 
 /// A PostgreSQL with the database of a Core.
 struct Database {
@@ -31,7 +32,7 @@ impl Database {
         ask(&words, None, statement).map_err(anyhow::Error::msg)
     }
 
-    /// How often somebody came into Core's database; the statistics are of all sessions that have ended.
+    /// Returns the number of sessions of Core's database; the statistics count all sessions that have ended.
     fn visits(&self) -> Result<u64> {
         let count = "select sessions from pg_stat_database where datname = 'core'";
         Ok(self.run("postgres", count)?.parse()?)
@@ -63,7 +64,8 @@ async fn an_upgrade_reads_the_schema_stops_at_a_dirty_one_and_goes_on_when_it_is
     world.ready().await?;
     let clean = |number: u32| {
         move |harbor: &Harbor| {
-            said(harbor, "SchemaClean") == ("True".into(), format!("the database is at schema {number}"))
+            status_and_message(harbor, "SchemaClean")
+                == ("True".into(), format!("the database is at schema {number}"))
         }
     };
     world.see("sample", "told of the schema", clean(171)).await?;
@@ -89,10 +91,11 @@ async fn an_upgrade_reads_the_schema_stops_at_a_dirty_one_and_goes_on_when_it_is
     world.change::<Harbor>("sample", json!({"spec": {"version": "2.15.2"}})).await?;
     let failed = world
         .see("sample", "failed", |harbor: &Harbor| {
-            said(harbor, "Failed").0 == "True" && said(harbor, "SchemaClean").0 == "False"
+            status_and_message(harbor, "Failed").0 == "True"
+                && status_and_message(harbor, "SchemaClean").0 == "False"
         })
         .await?;
-    let message = said(&failed, "Ready").1;
+    let message = status_and_message(&failed, "Ready").1;
     for part in ["dirty at schema 180", "backup", "schema_migrations"] {
         assert!(message.contains(part), "{part:?} in {message:?}");
     }

@@ -59,7 +59,7 @@ impl World {
         Ok(self.see("sample", "ready", is_ready).await?)
     }
 
-    /// What the operator has asked for since then, events apart.
+    /// Returns the requests of the operator since the mark, without events.
     pub(crate) fn requests(&self, since: Mark) -> Result<Requests> {
         let asked = self.world.requests(since)?;
         Ok(asked.filter(|request| !matches!(&*request.resource, "events" | "leases")))
@@ -92,7 +92,8 @@ pub(crate) async fn furnish(client: &kube::Client, namespace: &str) -> Result<()
 /// Returns whether a Harbor is ready with its present spec.
 pub(crate) fn is_ready(harbor: &Harbor) -> bool {
     let status: Value = json!(harbor.status);
-    status["observedGeneration"] == json!(harbor.metadata.generation) && said(harbor, "Ready").0 == "True"
+    status["observedGeneration"] == json!(harbor.metadata.generation)
+        && status_and_message(harbor, "Ready").0 == "True"
 }
 
 /// A kind of another operator as that has it: open.
@@ -121,8 +122,8 @@ pub(crate) fn harbor() -> Value {
     })
 }
 
-/// What the status says of a condition: its truth and its message.
-pub(crate) fn said(harbor: &Harbor, condition: &str) -> (String, String) {
+/// Returns the status and the message of a condition of the Harbor.
+pub(crate) fn status_and_message(harbor: &Harbor, condition: &str) -> (String, String) {
     let status = harbor.status.clone().unwrap_or_default();
     let found = status.conditions.into_iter().find(|one| one.kind == condition);
     found.map(|one| (one.status, one.message.unwrap_or_default())).unwrap_or_default()

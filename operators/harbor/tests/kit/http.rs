@@ -9,15 +9,17 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-/// Who is asked, and by whom.
+/// HTTP client for one server, with the credentials of one user.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     pub(crate) port: u16,
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
     pub(crate) credentials: Option<(String, String)>,
+    /// The cookie that is sent.
+    pub(crate) cookie: Option<String>,
 }
 
-/// What was answered.
+/// Response of a server: status, headers and body.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -35,7 +37,7 @@ impl Answer {
 impl Client {
     /// A client without TLS and credentials.
     pub(crate) fn new(port: u16) -> Self {
-        Self { port, tls: None, credentials: None }
+        Self { port, tls: None, credentials: None, cookie: None }
     }
 
     /// The same, as somebody.
@@ -50,6 +52,9 @@ impl Client {
         if let Some((user, password)) = &self.credentials {
             let encoded = BASE64_STANDARD.encode(format!("{user}:{password}"));
             let _ = write!(request, "Authorization: Basic {encoded}\r\n");
+        }
+        if let Some(cookie) = &self.cookie {
+            let _ = write!(request, "Cookie: {cookie}\r\n");
         }
         let _ = write!(request, "Content-Length: {}\r\n\r\n", body.len());
         let mut bytes = request.into_bytes();

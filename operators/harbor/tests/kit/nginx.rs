@@ -20,14 +20,15 @@ pub(crate) struct Nginx {
     dir: PathBuf,
     file: PathBuf,
     pub(crate) text: String,
-    /// Where it listens instead of 8080.
+    /// Port on which nginx listens instead of 8080.
     pub(crate) plain: HeldPort,
-    /// Where it listens instead of 8443.
+    /// Port on which nginx listens instead of 8443.
     pub(crate) secure: HeldPort,
 }
 
 impl Nginx {
-    /// Writes a rendered configuration. Where files are, and where it listens, is replaced in the text: nginx offers no other way.
+    /// Writes a rendered configuration. Where files are, and where it listens, is replaced in the text: nginx
+    /// offers no other way.
     pub(crate) fn write(rendered: &str, dir: &Path, tls: &Tls) -> Self {
         let mime = Packages::get().file("etc/nginx/mime.types").expect("nginx comes with types");
         let (plain, secure) = (HeldPort::any().unwrap(), HeldPort::any().unwrap());
@@ -54,8 +55,8 @@ impl Nginx {
     /// `nginx -t`.
     pub(crate) fn test(&self) {
         let output = self.command().arg("-t").output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && said.contains("test is successful"), "{said}\n{}", self.text);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && stderr.contains("test is successful"), "{stderr}\n{}", self.text);
     }
 
     /// Runs it, as one process.
@@ -68,7 +69,30 @@ impl Nginx {
     }
 }
 
-/// A server that answers every request with a name, and with the request's head; gives its port. It ends with the test program.
+/// A server that sets a session cookie marked Secure, as Core with internal TLS does, and answers 200 to who
+/// has it and 403 to everybody else; gives its port. It ends with the test program.
+pub(crate) fn session() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
+            let head: Vec<String> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
+            let has_session = head.iter().any(|line| line.eq_ignore_ascii_case("Cookie: sid=1"));
+            let status = if has_session { "200 OK" } else { "403 Forbidden" };
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {status}\r\nSet-Cookie: sid=1; Path=/; HttpOnly; Secure\r\nConnection: close\r\n\
+                 Content-Length: 0\r\n\r\n"
+            );
+        }
+    });
+    port
+}
+
+/// A server that answers every request with a name, and with the request's head; gives its port. It ends with
+/// the test program.
 pub(crate) fn echo(name: &'static str) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -1,7 +1,8 @@
 //! Programs of Debian's packages, without installing them.
 //!
-//! A program that the system has is used. What is missing is fetched once with `apt-get`, which needs no root for this: with package lists of our own, into
-//! the project's cache, unpacked there and never configured. Nothing outside the cache changes.
+//! A program that the system has is used. What is missing is fetched once with `apt-get`, which needs no root
+//! for this: with package lists of our own, into the project's cache, unpacked there and never configured.
+//! Nothing outside the cache changes.
 
 use std::env;
 use std::fs::{self, File};
@@ -28,10 +29,10 @@ const PROGRAMS: [(&str, &str, &[&str]); 7] = [
 /// Set to anything, the system's own programs are not used.
 const IGNORE_SYSTEM: &str = "WINDLASS_TEST_PACKAGES_ONLY";
 
-/// Where the programs are.
+/// Directories in which the programs are found.
 #[derive(Debug)]
 pub(crate) struct Packages {
-    /// What was fetched, if anything was missing.
+    /// Directory of fetched packages, if any program was missing.
     fetched: Option<PathBuf>,
 }
 
@@ -83,8 +84,8 @@ impl Packages {
             .unwrap_or_else(|| panic!("{name} is not in package {package} any more"))
     }
 
-    /// A command that runs a program with the libraries that were fetched beside it, and with nothing else of our environment: proxies, authorities and
-    /// passwords in it would reach the programs too.
+    /// A command that runs a program with the libraries that were fetched beside it, and with nothing else of
+    /// our environment: proxies, authorities and passwords in it would reach the programs too.
     pub(crate) fn command(&self, name: &str) -> Command {
         let mut command = Command::new(self.program(name));
         command.env_clear().env("LANG", "C");
@@ -96,7 +97,7 @@ impl Packages {
         command
     }
 
-    /// Where the libraries of what was fetched are.
+    /// Returns the directory with the libraries of the fetched packages.
     fn libraries(&self) -> Option<String> {
         let root = self.fetched.as_deref()?;
         let dirs: Vec<String> = ["usr/lib", "lib"]
@@ -119,7 +120,8 @@ impl Packages {
 
 /// `$XDG_CACHE_HOME/windlass/packages`, for this release of the distribution.
 ///
-/// Root's home is closed to others, and PostgreSQL, which does not run as root, has to reach its programs: root's packages are in `/var/tmp`.
+/// Root's home is closed to others, and PostgreSQL, which does not run as root, has to reach its programs:
+/// root's packages are in `/var/tmp`.
 fn cache() -> Result<PathBuf> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));

@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a server may take to start on a busy machine.
+/// Longest time that a server may take to start on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A running server. Ended when dropped.
@@ -20,7 +20,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server and waits for the line that says it is ready; gives that line. `Err` is what the server said before it ended.
+    /// Starts a server and waits for the line that says it is ready; gives that line. `Err` is what the
+    /// server said before it ended.
     pub(crate) fn start(
         command: &mut Command,
         ready: impl Fn(&str) -> bool,
@@ -81,7 +82,8 @@ impl Drop for Server {
     }
 }
 
-/// Starts something on a free port. Between looking for one and taking it somebody else may: then another is tried.
+/// Starts something on a free port. Between looking for one and taking it somebody else may: then another is
+/// tried.
 pub(crate) fn on_free_port<T>(mut start: impl FnMut(u16) -> Result<T, String>) -> (T, u16) {
     let mut last = String::new();
     for _ in 0..5 {
@@ -99,7 +101,7 @@ pub(crate) fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
 
-/// Whether the tests run as root, which some servers refuse to do.
+/// Returns true if the tests run as root; some servers refuse to do so.
 pub(crate) fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt as _;
 

@@ -72,7 +72,8 @@ fn quoted(word: &str) -> String {
 
 /// Asks a Redis by URL, with Redis' own client; gives what it printed.
 ///
-/// Where the URL names no user, it gets the name of the one that is meant: this client would send an empty name, where Harbor's send none.
+/// Where the URL names no user, it gets the name of the one that is meant: this client would send an empty
+/// name, where Harbor's send none.
 pub(crate) fn ask(url: &str, authority: Option<&Path>, words: &[&str]) -> String {
     let mut command = Packages::get().command("redis-cli");
     let url = url.replacen("://:", "://default:", 1);
@@ -83,7 +84,7 @@ pub(crate) fn ask(url: &str, authority: Option<&Path>, words: &[&str]) -> String
     output(command.args(words))
 }
 
-/// What a command printed, whether it succeeded or not.
+/// Returns the output of a command, even if the command failed.
 pub(crate) fn output(command: &mut Command) -> String {
     let output = command.output().unwrap();
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))

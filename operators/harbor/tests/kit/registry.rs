@@ -18,8 +18,9 @@ pub(crate) struct RegistryServer {
 }
 
 impl RegistryServer {
-    /// Starts the registry with its rendered file and environment. Only where things are differs from a pod: addresses and paths are overridden the way
-    /// the registry offers, by environment, so that the file is used as it was rendered.
+    /// Starts the registry with its rendered file and environment. Only where things are differs from a pod:
+    /// addresses and paths are overridden the way the registry offers, by environment, so that the file is
+    /// used as it was rendered.
     pub(crate) fn start(dir: &Path, rendered: &Rendered, htpasswd: &Confidential, tls: Option<&Tls>) -> Self {
         let file = dir.join(CONFIG_KEY);
         let text = match rendered.config.get(CONFIG_KEY) {

@@ -77,7 +77,7 @@ impl Request {
         self.part("Credential").split('/').next().unwrap()
     }
 
-    /// Whether it is signed with a key: the fourth version of Amazon's signatures.
+    /// Returns true if the request is signed with this key (Amazon's signature version 4).
     pub(crate) fn is_signed_with(&self, secret: &str) -> bool {
         let scope: Vec<&str> = self.part("Credential").split('/').skip(1).collect();
         let (path, query) = self.target.split_once('?').unwrap_or((&self.target, ""));

@@ -21,7 +21,8 @@ impl Tls {
     pub(crate) fn new(dir: &Path) -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        // Each has a name of its own: with one name for two, a client would find the wrong key rather than no authority.
+        // Each has a name of its own: with one name for two, a client would find the wrong key rather than no
+        // authority.
         params.distinguished_name.push(rcgen::DnType::CommonName, format!("authority of {}", dir.display()));
         let authority_key = KeyPair::generate().unwrap();
         let authority = params.self_signed(&authority_key).unwrap();

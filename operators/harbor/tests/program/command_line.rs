@@ -21,20 +21,20 @@ fn program(args: &[&str]) -> Command {
 
 fn ends(command: &mut Command, code: i32) -> Result<String> {
     let Output { status, stdout, stderr } = command.output()?;
-    let said = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
-    assert_eq!(status.code(), Some(code), "{said}");
-    Ok(said)
+    let output = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    assert_eq!(status.code(), Some(code), "{output}");
+    Ok(output)
 }
 
 #[test]
 fn help_explains_every_setting_and_shows_no_secret() -> Result<()> {
-    let said = ends(program(&["--help"]).env("GITHUB_TOKEN", "hunter2"), 0)?;
-    assert!(said.starts_with("Runs Harbor"), "{said}");
+    let output = ends(program(&["--help"]).env("GITHUB_TOKEN", "hunter2"), 0)?;
+    assert!(output.starts_with("Runs Harbor"), "{output}");
     for setting in keys() {
         let (flag, variable) = (format!("--{}", setting.key()), format!("[env: {}", setting.variable()));
-        assert!(said.contains(&flag) && said.contains(&variable), "{flag} {variable}: {said}");
+        assert!(output.contains(&flag) && output.contains(&variable), "{flag} {variable}: {output}");
     }
-    assert!(!said.contains("hunter2"));
+    assert!(!output.contains("hunter2"));
     let short = ends(&mut program(&["-h"]), 0)?;
     assert!(short.contains("--classname") && !short.contains("--core-controller-disabled"), "{short}");
     Ok(())
@@ -48,30 +48,33 @@ fn a_flag_counts_before_the_environment_and_that_before_the_file() -> Result<()>
     let config = format!("--config={}", file.display());
     let (nowhere, variable) = ("--kubeconfig=/nowhere", "REGISTRY_ENCRYPTION_COST");
     // A wrong value shows which one counts; where a right one does, the missing cluster is all that is wrong.
-    let said = ends(&mut program(&[nowhere, &config]), 2)?;
+    let output = ends(&mut program(&[nowhere, &config]), 2)?;
     assert!(
-        said.contains(r#"registry-encryption-cost cannot be "77": write a number from 4 to 31"#),
-        "{said}"
+        output.contains(r#"registry-encryption-cost cannot be "77": write a number from 4 to 31"#),
+        "{output}"
     );
-    assert!(said.contains(&format!("set by registry-encryption-cost in {}", file.display())), "{said}");
-    let said = ends(program(&[nowhere, &config]).env(variable, "88"), 2)?;
-    assert!(said.contains("88") && said.contains("REGISTRY_ENCRYPTION_COST in the environment"), "{said}");
-    let said = ends(program(&[nowhere, "--registry-encryption-cost=99"]).env(variable, "5"), 2)?;
-    assert!(said.contains("99") && said.contains("set by --registry-encryption-cost"), "{said}");
+    assert!(output.contains(&format!("set by registry-encryption-cost in {}", file.display())), "{output}");
+    let output = ends(program(&[nowhere, &config]).env(variable, "88"), 2)?;
+    assert!(
+        output.contains("88") && output.contains("REGISTRY_ENCRYPTION_COST in the environment"),
+        "{output}"
+    );
+    let output = ends(program(&[nowhere, "--registry-encryption-cost=99"]).env(variable, "5"), 2)?;
+    assert!(output.contains("99") && output.contains("set by --registry-encryption-cost"), "{output}");
     ends(program(&[nowhere, &config]).env(variable, "5"), 3)?;
     ends(program(&["run", nowhere, &config, "--registry-encryption-cost=6"]).env(variable, "88"), 3)?;
     Ok(())
 }
 
 #[test]
-fn what_is_no_setting_is_named_with_its_file() -> Result<()> {
+fn an_unknown_setting_is_named_with_its_file() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let file = directory.path().join("settings.yaml");
     std::fs::write(&file, "- key: clasname\n  priority: 50\n  value: blue\n")?;
-    let said = ends(program(&["--kubeconfig=/nowhere"]).env("CONFIG_FILE", &file), 2)?;
-    assert!(said.contains("there is no setting clasname") && said.contains("settings.yaml"), "{said}");
-    let said = ends(&mut program(&["--kubeconfig=/nowhere", "--config=/nowhere/at/all"]), 3)?;
-    assert!(said.contains("/nowhere/at/all"), "{said}");
+    let output = ends(program(&["--kubeconfig=/nowhere"]).env("CONFIG_FILE", &file), 2)?;
+    assert!(output.contains("there is no setting clasname") && output.contains("settings.yaml"), "{output}");
+    let output = ends(&mut program(&["--kubeconfig=/nowhere", "--config=/nowhere/at/all"]), 3)?;
+    assert!(output.contains("/nowhere/at/all"), "{output}");
     ends(&mut program(&["--clasname=blue"]), 2)?;
     Ok(())
 }
@@ -79,13 +82,13 @@ fn what_is_no_setting_is_named_with_its_file() -> Result<()> {
 #[test]
 fn the_plan_of_a_manifest_is_drawn_without_a_cluster() -> Result<()> {
     let here = env!("CARGO_MANIFEST_DIR");
-    let said = ends(&mut program(&["graph", &format!("{here}/samples/harborcluster.yaml")]), 0)?;
+    let output = ends(&mut program(&["graph", &format!("{here}/samples/harborcluster.yaml")]), 0)?;
     for node in ["StatefulSet", "Harbor ", "PersistentVolumeClaim", "retained"] {
-        assert!(said.contains(node), "{node} in {said}");
+        assert!(output.contains(node), "{node} in {output}");
     }
     let newer = format!("{here}/tests/manifests/newer.yaml");
-    let said = ends(&mut program(&["graph", &newer, "--output=mermaid"]), 0)?;
-    assert!(said.contains("-->") && said.contains("Core"), "{said}");
+    let output = ends(&mut program(&["graph", &newer, "--output=mermaid"]), 0)?;
+    assert!(output.contains("-->") && output.contains("Core"), "{output}");
     Ok(())
 }
 

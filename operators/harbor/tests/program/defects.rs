@@ -1,4 +1,5 @@
-//! Defects of the operator before this one that no other file has a test of: each test is named after its defect.
+//! Defects of the operator before this one that no other file has a test of: each test is named after its
+//! defect.
 
 use anyhow::Result;
 use harbor_operator::api::conversion::{Old, Stored, Untyped, newer, older};
@@ -20,7 +21,7 @@ use crate::world::{World, harbor};
 
 /// Volumes were found by label in all namespaces, and given to whoever looked last.
 #[tokio::test]
-async fn a5_a_harbor_of_the_same_name_elsewhere_is_none_of_our_business() -> Result<()> {
+async fn a5_a_harbor_of_the_same_name_in_another_namespace_is_not_touched() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let (one, two) = (World::new(env.clone(), "a5-one").await?, World::new(env.clone(), "a5-two").await?);
     let user = one.namespace.client_for("of-both", &Rules::everything()).await?;
@@ -59,8 +60,9 @@ async fn a5_a_harbor_of_the_same_name_elsewhere_is_none_of_our_business() -> Res
     Ok(operator.stop().await?)
 }
 
-/// Projects without a quota ended the process, projects were deleted by a name that only begins alike, and a binding without its server
-/// was never deleted. Those kinds are not served here yet: until they are, what there is of them is left alone, for lack of any right.
+/// Projects without a quota ended the process, projects were deleted by a name that only begins alike, and a
+/// binding without its server was never deleted. Those kinds are not served here yet: until they are, what
+/// there is of them is left alone, for lack of any right.
 #[test]
 fn a6_a7_a9_projects_and_pull_secrets_are_left_alone() -> Result<()> {
     let operator = harbor_operator::operator();
@@ -102,13 +104,16 @@ fn a12_the_version_of_a_new_cluster_is_judged() {
         found
     };
     assert!(judged("2.15.2").is_fine(), "{:?}", judged("2.15.2"));
-    for (version, said) in [("2.99.0", "does not know Harbor 2.99"), ("2.4.1", "is not installed any more")] {
+    for (version, expected) in
+        [("2.99.0", "does not know Harbor 2.99"), ("2.4.1", "can no longer be created")]
+    {
         let found = judged(version);
-        assert!(!found.is_fine() && format!("{found:?}").contains(said), "{found:?}");
+        assert!(!found.is_fine() && format!("{found:?}").contains(expected), "{found:?}");
     }
 }
 
-/// Somebody who reads the older version, changes a field and writes it back erased what that version has no place for.
+/// Somebody who reads the older version, changes a field and writes it back erased what that version has no
+/// place for.
 #[test]
 fn a14_an_edit_through_the_older_version_erases_nothing() {
     let spec = json!({

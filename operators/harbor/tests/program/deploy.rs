@@ -1,4 +1,5 @@
-//! The manifests: as they are checked in, applied to a cluster, and the program under exactly what they grant.
+//! The manifests: as they are checked in, applied to a cluster, and the program under exactly what they
+//! grant.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,13 +19,13 @@ use windlass_testenv::{Options, TestEnv, eventually, or_not_run};
 
 use crate::world::{furnish, harbor, is_ready};
 
-const HOME: &str = "harbor-operator-system";
+pub(crate) const HOME: &str = "harbor-operator-system";
 
-fn installation() -> Install {
+pub(crate) fn installation() -> Install {
     Install::of(&harbor_operator::operator())
 }
 
-fn manifests(install: &Install) -> Result<Manifests> {
+pub(crate) fn manifests(install: &Install) -> Result<Manifests> {
     Ok(Manifests::of(&harbor_operator::operator(), install)?)
 }
 
@@ -43,13 +44,13 @@ fn the_manifests_that_are_checked_in_are_up_to_date() -> Result<()> {
     Ok(())
 }
 
-/// What an installation grants the operator: group, resource and verb of each right.
+/// Permissions that an installation grants to the operator: group, resource and verb of each.
 fn granted(install: &Install) -> Result<BTreeSet<[String; 3]>> {
     let mut all = BTreeSet::new();
     for document in manifests(install)?.stream().split("---\n") {
         let object: Value = serde_saphyr::from_str(document)?;
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let for_users = matches!(name.rsplit_once('.'), Some((_, "edit" | "view")));
+        let for_users = matches!(name.rsplit_once('.'), Some((_, "edit" | "view" | "metrics-reader")));
         if for_users || !matches!(object["kind"].as_str(), Some("Role" | "ClusterRole")) {
             continue;
         }
@@ -69,28 +70,35 @@ fn granted(install: &Install) -> Result<BTreeSet<[String; 3]>> {
 }
 
 #[test]
-fn in_one_namespace_it_may_do_the_same_but_for_what_is_in_none() -> Result<()> {
+fn a_namespaced_install_has_the_same_rights_without_cluster_scoped_kinds() -> Result<()> {
     let (everywhere, there) = (granted(&installation())?, granted(&installation().namespaced())?);
     assert!(there.len() > 50 && !there.iter().flatten().any(|word| word == "*"), "{there:#?}");
     let more: Vec<_> = there.difference(&everywhere).collect();
     assert!(more.is_empty(), "only in one namespace: {more:#?}");
-    let in_no_namespace = ["apiextensions.k8s.io", "admissionregistration.k8s.io"];
+    let in_no_namespace = [
+        "apiextensions.k8s.io",
+        "admissionregistration.k8s.io",
+        // Reviews of tokens and permissions, for readers of metrics.
+        "authentication.k8s.io",
+        "authorization.k8s.io",
+    ];
     let lacking: Vec<_> =
         everywhere.difference(&there).filter(|[group, ..]| !in_no_namespace.contains(&&**group)).collect();
     assert!(lacking.is_empty(), "only in the whole cluster: {lacking:#?}");
     Ok(())
 }
 
-/// A cluster with an installation, whose Pod, which is only played, is played by the program: with its arguments, its environment and
-/// its account. Webhooks stay as they are, but for their address: no Service leads out of this control plane.
-struct Installation<'a> {
+/// A cluster with an installation, whose Pod, which is only played, is played by the program: with its
+/// arguments, its environment and its account. Webhooks stay as they are, but for their address: no Service
+/// leads out of this control plane.
+pub(crate) struct Installation<'a> {
     env: &'a TestEnv,
     client: kube::Client,
     home: &'a str,
 }
 
 impl<'a> Installation<'a> {
-    async fn apply(env: &'a TestEnv, home: &'a str, manifests: &Manifests) -> Result<Self> {
+    pub(crate) async fn apply(env: &'a TestEnv, home: &'a str, manifests: &Manifests) -> Result<Self> {
         let client = env.client();
         for document in manifests.stream().split("---\n") {
             install::apply(&client, document).await?;
@@ -99,14 +107,18 @@ impl<'a> Installation<'a> {
     }
 
     /// Plays the Pod.
-    async fn start(&self, more: &[&str]) -> Result<Program> {
+    pub(crate) async fn start(&self, more: &[&str]) -> Result<Program> {
         let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), self.home);
         let deployment = deployments.get("harbor-operator").await?;
         let container = json!(deployment.spec)["template"]["spec"]["containers"][0].clone();
         let args: Vec<String> = serde_json::from_value(container["args"].clone())?;
-        let kept =
-            |arg: &&str| !arg.starts_with("--log-format") && !arg.starts_with("--metrics-bind-address");
-        let ours = ["--webhook-bind-address=127.0.0.1:0", "--webhook-name=127.0.0.1"];
+        let replaced = ["--log-format", "--metrics-bind-address", "--health-probe-bind-address"];
+        let kept = |arg: &&str| !replaced.iter().any(|flag| arg.starts_with(flag));
+        let ours = [
+            "--webhook-bind-address=127.0.0.1:0",
+            "--webhook-name=127.0.0.1",
+            "--health-probe-bind-address=127.0.0.1:0",
+        ];
         let args: Vec<&str> =
             args.iter().map(String::as_str).filter(kept).chain(ours).chain(more.iter().copied()).collect();
         let variables: Vec<Value> = serde_json::from_value(container["env"].clone())?;
@@ -128,7 +140,8 @@ impl<'a> Installation<'a> {
         Ok(program)
     }
 
-    /// Waits until the operator has put its authority into all configurations, and has them call the program directly.
+    /// Waits until the operator has put its authority into all configurations, and has them call the program
+    /// directly.
     async fn redirect(&self, webhooks: &str) -> Result<()> {
         let (api, name) = (
             Api::<ValidatingWebhookConfiguration>::all(self.client.clone()),
@@ -189,7 +202,7 @@ impl<'a> Installation<'a> {
         Ok(())
     }
 
-    /// What the API server says to a Harbor of a version that does not exist.
+    /// Creates a Harbor of a version that does not exist and returns the API server's answer.
     async fn create_unknown_version(&self, namespace: &str) -> Result<(), String> {
         let mut unknown = harbor();
         unknown["metadata"]["name"] = json!("unknown");
@@ -200,7 +213,7 @@ impl<'a> Installation<'a> {
     }
 }
 
-async fn make_namespace(client: &kube::Client, name: &str) -> Result<()> {
+pub(crate) async fn make_namespace(client: &kube::Client, name: &str) -> Result<()> {
     let namespace = serde_json::from_value(json!({"metadata": {"name": name}}))?;
     Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await?;
     Ok(())
@@ -245,7 +258,8 @@ async fn a16_the_program_works_with_exactly_what_its_manifests_grant_and_hears_i
     let definitions = Api::<CustomResourceDefinition>::all(everywhere.client.clone());
     definitions.patch("harbors.goharbor.io", &PatchParams::default(), &without).await?;
 
-    // And in one namespace, with rights there only. The webhook of Harbors is turned off by a flag: it has nothing against anything.
+    // And in one namespace, with rights there only. The webhook of Harbors is turned off by a flag: it has
+    // nothing against anything.
     let small = installation().namespace("registry").namespaced();
     let there = Installation::apply(&env, "registry", &manifests(&small)?).await?;
     let program = there.start(&["--harbor-webhook-disabled"]).await?;

@@ -1,4 +1,4 @@
-//! What is written for users, against what the program is.
+//! Compares the documentation for users with the program.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ fn the_reference_is_up_to_date() {
 }
 
 #[test]
-fn every_reason_is_told_with_what_to_do() {
+fn every_reason_is_documented_with_what_to_do() {
     let page = page(TROUBLESHOOTING);
     for reason in windlass::Reason::ALL {
         let row = format!("| `{}` | ", reason.as_str());
@@ -35,7 +35,7 @@ fn every_reason_is_told_with_what_to_do() {
 }
 
 #[test]
-fn every_condition_and_every_reason_of_its_own_is_told() {
+fn every_harbor_condition_and_reason_is_documented() {
     let page = page(TROUBLESHOOTING);
     let is_told = |row: &str| page.lines().any(|line| line.starts_with(row));
     let standard =
@@ -46,8 +46,8 @@ fn every_condition_and_every_reason_of_its_own_is_told() {
     assert!(is_told(&format!("| `{}` | ", status::NOT_READY)));
     let at = |dirty| Reading::At(Schema { version: 180, dirty });
     for reading in [Reading::Empty, at(false), at(true), Reading::Unread("no route".into())] {
-        let said = reading.condition();
-        let (status, reason) = (said["status"].as_str().unwrap(), said["reason"].as_str().unwrap());
+        let condition = reading.condition();
+        let (status, reason) = (condition["status"].as_str().unwrap(), condition["reason"].as_str().unwrap());
         assert!(is_told(&format!("| `{status}`, `{reason}` | ")), "{reading:?} in {TROUBLESHOOTING}");
     }
 }

@@ -1,5 +1,5 @@
-//! What settings do to what is made. Of the rest, workers are tested where programs are made, webhooks with the manifests, and what is
-//! for databases with those.
+//! Tests the effect of settings on created objects. Other tests cover workers (with the programs), webhooks
+//! (with the manifests) and database settings (with the databases).
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::world::{World, harbor};
 
 const HOUR: u64 = 3600;
 
-/// How long the certificate in a Secret is valid, in whole hours, and of which algorithm its key is.
+/// Returns the validity of the certificate in a Secret in whole hours, and the algorithm of its key.
 async fn certificate(world: &World, name: &str) -> Result<(u64, String)> {
     let secret: Secret = world.see(name, "there", |_| true).await?;
     let data = secret.data.with_context(|| format!("{name} is empty"))?;
@@ -32,7 +32,7 @@ async fn certificate(world: &World, name: &str) -> Result<(u64, String)> {
 }
 
 #[tokio::test]
-async fn every_setting_shows_in_what_is_made() -> Result<()> {
+async fn every_setting_has_an_effect_on_the_objects() -> Result<()> {
     const RSA: &str = "1.2.840.113549.1.1.1";
     const ECDSA: &str = "1.2.840.10045.2.1";
     let env = or_not_run!(TestEnv::shared().await);

@@ -1,4 +1,5 @@
-//! A Harbor with internal TLS is created, reconfigured, upgraded and deleted, and its operator is killed at every one of its writes.
+//! A Harbor with internal TLS is created, reconfigured, upgraded and deleted, and its operator is killed at
+//! every one of its writes.
 //!
 //! All points take hours: a run of the tests takes a slice, chosen by the commit. All of them:
 //! `WINDLASS_TORTURE=all cargo test -p harbor-operator --test program torture -- --nocapture`.
@@ -22,17 +23,10 @@ use windlass_testenv::{TestEnv, or_not_run};
 
 use crate::world::{furnish, harbor, is_ready};
 
-/// How many slices there are.
+/// The number of slices. A run of the tests takes one.
 const SLICES: u64 = 200;
-/// What components render for themselves: it follows the spec, and holds what was generated.
+/// Secrets that components render for themselves: they follow the spec, and hold generated values.
 const RENDERED: [&str; 3] = ["sample-harbor-core", "sample-harbor-jobservice", "sample-harbor-registry"];
-
-/// Which slice is run, by the commit.
-fn slice() -> u64 {
-    let commit = std::process::Command::new("git").args(["rev-parse", "HEAD"]).output();
-    let commit = commit.map(|output| output.stdout).unwrap_or_default();
-    commit.iter().fold(0_u64, |sum, byte| (sum * 31 + u64::from(*byte)) % SLICES)
-}
 
 /// Generated: random, and never changed, whatever happens.
 fn is_generated(secret: &DynamicObject) -> bool {
@@ -80,7 +74,7 @@ async fn ready(scene: &Scene, version: &str, url: &str) -> StepResult<bool> {
     Ok(at && is_ready(&harbor))
 }
 
-/// Whether all is gone that goes with a Harbor.
+/// Returns true if everything that is deleted with a Harbor is gone.
 async fn gone(scene: &Scene) -> StepResult<bool> {
     let all = ListParams::default();
     let harbor = scene.api::<Harbor>().get_opt("sample").await?.is_some();
@@ -159,7 +153,7 @@ async fn torture_of_a_harbor_that_is_created_reconfigured_upgraded_and_deleted()
     // An operator waits a second before it says a second time what it waits for.
     .calm(Duration::from_millis(1500))
     .side_by_side(2)
-    .slice(slice(), SLICES)
+    .slice_by_commit(SLICES)
     .run(&env)
     .await?;
     println!("{report}");

@@ -1,4 +1,5 @@
-//! What a user reads when something around a Harbor is wrong, and that it goes on by itself when that is put right.
+//! Tests the messages that a user reads when something around a Harbor is wrong, and that the Harbor
+//! continues by itself when that is fixed.
 
 use anyhow::Result;
 use harbor_operator::api::{Core, Harbor};
@@ -8,13 +9,13 @@ use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::{Value, json};
 use windlass_testenv::{Story, TestEnv, or_not_run};
 
-use crate::world::{World, harbor, said};
+use crate::world::{World, harbor, status_and_message};
 
 impl World {
     /// Waits until the Harbor says this of why it is not ready.
     async fn complains(&self, words: &[&str]) -> Result<()> {
         self.see("sample", &format!("not ready, with {words:?}"), |harbor: &Harbor| {
-            let (truth, message) = said(harbor, "Ready");
+            let (truth, message) = status_and_message(harbor, "Ready");
             truth == "False" && words.iter().all(|words| message.contains(words))
         })
         .await?;
@@ -23,7 +24,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_quota_that_is_used_up_is_named_and_when_it_is_raised_all_goes_on() -> Result<()> {
+async fn an_exceeded_quota_is_named_and_raising_it_resumes_the_harbor() -> Result<()> {
     let world = World::new(or_not_run!(TestEnv::shared().await), "quota").await?;
     let hard = |most: &str| json!({"spec": {"hard": {"count/deployments.apps": most}}});
     let mut quota = hard("1");
@@ -43,7 +44,7 @@ async fn a_quota_that_is_used_up_is_named_and_when_it_is_raised_all_goes_on() ->
 }
 
 #[tokio::test]
-async fn an_image_that_is_not_there_is_named_with_its_component() -> Result<()> {
+async fn a_missing_image_is_named_with_its_component() -> Result<()> {
     let world = World::new(or_not_run!(TestEnv::shared().await), "image").await?;
     let operator = world.operator().await?;
     let mut sample = harbor();
@@ -75,7 +76,7 @@ fn unanswered(namespace: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_webhook_that_does_not_answer_is_named_and_when_it_does_all_goes_on() -> Result<()> {
+async fn a_webhook_that_does_not_answer_is_named_and_its_return_resumes_the_harbor() -> Result<()> {
     let world = World::new(or_not_run!(TestEnv::shared().await), "webhook").await?;
     let validations = Api::<ValidatingWebhookConfiguration>::all(world.env.client());
     let nobody = serde_json::from_value(unanswered(world.namespace.name()))?;

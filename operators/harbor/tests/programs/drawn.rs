@@ -13,13 +13,13 @@ pub(crate) struct Drawn {
 }
 
 impl Drawn {
-    /// Of the only pods in a sketch; `given` is what it was drawn from.
-    pub(crate) fn of(sketch: &Sketch, given: Vec<Value>) -> Self {
+    /// Takes the only pods of a sketch; `inputs` are the objects that the sketch was drawn from.
+    pub(crate) fn of(sketch: &Sketch, inputs: Vec<Value>) -> Self {
         assert!(sketch.waiting.is_empty(), "{:?}", sketch.waiting);
         let workload = sketch.objects.iter().find(|object| object.makes_pods()).unwrap();
         let pod = workload.body()["spec"]["template"]["spec"].clone();
         let drawn = sketch.objects.iter().map(|object| object.body().clone());
-        Self { pod, objects: drawn.chain(given).collect() }
+        Self { pod, objects: drawn.chain(inputs).collect() }
     }
 
     /// The component itself.
@@ -27,7 +27,7 @@ impl Drawn {
         &self.pod["containers"][0]
     }
 
-    /// What it reads at a path.
+    /// Returns the content of the file that the container reads at `path`.
     pub(crate) fn file(&self, path: &str) -> String {
         let below = |mount: &Value| {
             let file = path.strip_prefix(mount["mountPath"].as_str().unwrap())?.strip_prefix('/')?;
@@ -54,7 +54,7 @@ impl Drawn {
         self.value(kind, object, key)
     }
 
-    /// Its environment, with nothing left to look up.
+    /// Returns the environment of the container, with all references resolved.
     pub(crate) fn environment(&self) -> Vec<Env> {
         let all = self.container()["env"].as_array().map(Vec::as_slice).unwrap_or_default();
         let value = |env: &Value| {

@@ -8,11 +8,12 @@ use harbor_operator::config::{Address, portal, proxy};
 use tempfile::TempDir;
 
 use crate::kit::http::Client;
-use crate::kit::nginx::{Nginx, echo};
+use crate::kit::nginx::{Nginx, echo, session};
 use crate::kit::tls::Tls;
 use crate::{VERSIONS, release};
 
-/// Every choice of IP families, as far as this machine has them: nginx opens its sockets even to test a configuration.
+/// Every choice of IP families, as far as this machine has them: nginx opens its sockets even to test a
+/// configuration.
 fn families() -> Vec<Families> {
     let mut all = vec![Families::V4];
     if TcpListener::bind(("::1", 0)).is_ok() {
@@ -55,6 +56,7 @@ fn nginx_accepts_the_proxys_configuration() {
                     portal: Some(Address::new("localhost", 81)),
                     internal_tls,
                     https: https.map(str::to_owned),
+                    plain_url: https.is_none(),
                     families,
                 };
                 let rendered = proxy::render(&input, &release(version));
@@ -65,7 +67,7 @@ fn nginx_accepts_the_proxys_configuration() {
 }
 
 #[test]
-fn the_proxy_passes_on_to_core_and_portal_what_is_theirs() {
+fn the_proxy_routes_requests_to_core_and_portal() {
     let dir = TempDir::new().unwrap();
     let tls = Tls::new(dir.path());
     let input = Proxy {
@@ -73,6 +75,7 @@ fn the_proxy_passes_on_to_core_and_portal_what_is_theirs() {
         portal: Some(Address::new("127.0.0.1", echo("portal"))),
         internal_tls: false,
         https: Some("harbor.example:30443".to_owned()),
+        plain_url: false,
         families: Families::V4,
     };
     let rendered = proxy::render(&input, &release("2.15.2"));
@@ -105,4 +108,34 @@ fn the_proxy_passes_on_to_core_and_portal_what_is_theirs() {
         (plain.status, plain.header("location")),
         (308, Some("https://harbor.example:30443/harbor?a=b"))
     );
+}
+
+#[test]
+fn users_d2_a_browser_signs_in_over_http_with_internal_tls() {
+    let dir = TempDir::new().unwrap();
+    let tls = Tls::new(dir.path());
+    let sign_in = |plain_url: bool| {
+        let input = Proxy {
+            core: Address::new("127.0.0.1", session()),
+            portal: None,
+            internal_tls: true,
+            https: None,
+            plain_url,
+            families: Families::V4,
+        };
+        let rendered = proxy::render(&input, &release("2.15.2"));
+        // The small server does not speak TLS; all the rest is as Core with internal TLS sees it.
+        let text = rendered.config[proxy::CONFIG_KEY].replace("https://core", "http://core");
+        let nginx = Nginx::write(&text, dir.path(), &tls);
+        let _server = nginx.start();
+        let client = Client::new(nginx.plain.port());
+        let first = client.ask("GET", "/c/login", b"");
+        assert_eq!(first.status, 403);
+        let cookie = first.header("set-cookie").unwrap().to_owned();
+        // A browser keeps no cookie marked Secure from an http page.
+        let kept = (!cookie.contains("Secure")).then(|| cookie.split(';').next().unwrap().to_owned());
+        Client { cookie: kept, ..client }.ask("POST", "/c/login", b"").status
+    };
+    assert_eq!(sign_in(true), 200);
+    assert_eq!(sign_in(false), 403, "an https URL: the flag stays");
 }

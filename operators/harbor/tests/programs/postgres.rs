@@ -2,13 +2,16 @@
 
 use std::path::Path;
 
+use harbor_operator::api::HarborCluster;
+use harbor_operator::cluster::HarborClusterBlueprint;
 use harbor_operator::config::Address;
 use harbor_operator::config::database::{Database, SslMode, check_word};
 use harbor_operator::schema::{Reading, Schema, Target};
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::every_character;
-use crate::kit::postgres::{PostgresServer, ask as psql};
+use crate::kit::postgres::{BuiltInDatabase, PostgresServer, ask as psql};
 use crate::kit::tls::Tls;
 
 fn database_at(port: u16, user: &str, name: &str, ssl_mode: SslMode) -> Database {
@@ -26,7 +29,7 @@ fn words(port: u16, user: &str, password: &str, mode: SslMode) -> String {
 }
 
 #[test]
-fn postgresql_lets_in_whoever_comes_with_a_rendered_url() {
+fn postgresql_accepts_connections_with_a_rendered_url() {
     let dir = TempDir::new().unwrap();
     let (user, password) = ("har@bor:user", every_character());
     let server = PostgresServer::start(dir.path(), user, &password, None);
@@ -50,7 +53,7 @@ fn postgresql_lets_in_whoever_comes_with_a_rendered_url() {
 }
 
 #[test]
-fn postgresql_lets_in_core_with_every_password_that_passes_our_check_and_no_other() {
+fn postgresql_accepts_core_with_exactly_the_passwords_that_pass_our_check() {
     let dir = TempDir::new().unwrap();
     let server = PostgresServer::start(dir.path(), "harbor", "first", None);
     let admin = words(server.port, "harbor", "first", SslMode::Disable);
@@ -141,7 +144,7 @@ async fn the_schema_of_a_database_is_read_as_core_left_it() {
 }
 
 #[tokio::test]
-async fn the_schema_is_read_over_tls_from_whom_the_mode_trusts() {
+async fn the_schema_is_read_over_tls_as_the_mode_verifies_the_server() {
     let dir = TempDir::new().unwrap();
     let tls = Tls::new(dir.path());
     let server = PostgresServer::start(dir.path(), "harbor", "secret", Some(&tls));
@@ -159,4 +162,77 @@ async fn the_schema_is_read_over_tls_from_whom_the_mode_trusts() {
         let reading = target(database, "secret", authority.map(std::path::PathBuf::as_path)).read().await;
         assert_eq!(reading == Reading::Empty, read, "{mode}: {reading:?}");
     }
+    // Notary's URL names the authority as libpq does.
+    let url = database_at(server.port, "harbor", "postgres", SslMode::VerifyFull).url(Some(&"secret".into()));
+    let url = format!("{}&sslrootcert={}", url.expose(), tls.authority.display());
+    assert_eq!(psql(&url, None, "select 1").as_deref(), Ok("1"));
+}
+
+/// The scripts of the built-in database, by name.
+fn scripts() -> Vec<(String, String)> {
+    let built_in = |size: &str| json!({"kind": "BuiltIn", "spec": {"builtIn": {"storage": size}}});
+    let cluster: HarborCluster = serde_json::from_value(json!({
+        "apiVersion": "goharbor.io/v1beta1", "kind": "HarborCluster",
+        "metadata": {"name": "sample", "namespace": "registry"},
+        "spec": {
+            "externalURL": "https://harbor.example.com", "harborAdminPasswordRef": "admin", "version": "2.15.2",
+            "expose": {"core": {"ingress": {"host": "harbor.example.com"}}},
+            "cache": built_in("1Gi"), "database": built_in("1Gi"), "storage": built_in("1Gi"),
+        },
+    }))
+    .unwrap();
+    let sketch = windlass::sketch(&HarborClusterBlueprint::default(), &cluster, &[]).unwrap();
+    let mut bodies = sketch.objects.iter().map(windlass::Desired::body);
+    let map = bodies.find(|body| body["metadata"]["name"] == "sample-database-init").unwrap();
+    let data = map["data"].as_object().unwrap().iter();
+    data.map(|(name, text)| (name.clone(), text.as_str().unwrap().to_owned())).collect()
+}
+
+#[test]
+fn users_d4_an_interrupted_first_start_of_the_built_in_database_is_repeated_and_never_ready() {
+    for interrupted_after in ["initdb", "password", "core.sql"] {
+        let dir = TempDir::new().unwrap();
+        let database = BuiltInDatabase::new(dir.path(), &scripts());
+        database.is_interrupted(interrupted_after);
+        assert!(database.exists("initialising") && database.exists("pg15/PG_VERSION"), "{interrupted_after}");
+        let server = database.starts();
+        assert_eq!(database.ready(server.port), Ok("1".to_owned()), "{interrupted_after}");
+        assert!(!database.exists("initialising"));
+        // Data survives the next start.
+        BuiltInDatabase::ask(server.port, "create table precious (n int)").unwrap();
+        drop(server);
+        let server = database.starts();
+        assert_eq!(BuiltInDatabase::ask(server.port, "select count(*) from precious").as_deref(), Ok("0"));
+        assert_eq!(database.ready(server.port), Ok("1".to_owned()));
+    }
+}
+
+#[test]
+fn users_d4_the_built_in_database_is_ready_only_as_a_client_sees_it() {
+    let dir = TempDir::new().unwrap();
+    let database = BuiltInDatabase::new(dir.path(), &scripts());
+    let server = database.starts();
+    assert_eq!(database.ready(server.port), Ok("1".to_owned()));
+    // As a first start of an older version of the operator may have left it, without a mark.
+    BuiltInDatabase::ask_in("postgres", server.port, "alter database core allow_connections false").unwrap();
+    let error = database.ready(server.port).unwrap_err();
+    assert!(error.contains(r#"database "core" is not currently accepting connections"#), "{error}");
+    BuiltInDatabase::ask_in("postgres", server.port, "alter database core allow_connections true").unwrap();
+    BuiltInDatabase::ask_in("postgres", server.port, "alter user postgres password 'another'").unwrap();
+    let error = database.ready(server.port).unwrap_err();
+    assert!(error.contains("password authentication failed"), "{error}");
+}
+
+#[test]
+fn users_d4_a_database_with_data_is_not_initialised_again_but_reported() {
+    let dir = TempDir::new().unwrap();
+    let database = BuiltInDatabase::new(dir.path(), &scripts());
+    drop(database.starts());
+    database.write("initialising", "");
+    let message = database.fails_to_start();
+    assert!(message.contains("nothing is deleted") && message.contains("initialising"), "{message}");
+    assert!(database.exists("pg15/PG_VERSION"));
+    database.remove("initialising");
+    let server = database.starts();
+    assert_eq!(database.ready(server.port), Ok("1".to_owned()));
 }

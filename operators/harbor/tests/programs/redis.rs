@@ -8,7 +8,7 @@ use crate::kit::tls::Tls;
 use crate::{every_character, redis_at, seconds};
 
 #[test]
-fn redis_lets_in_whoever_comes_with_a_rendered_url() {
+fn redis_accepts_connections_with_a_rendered_url() {
     let dir = TempDir::new().unwrap();
     let open = RedisServer::start(dir.path(), None, None, "");
     let url = redis_at(open.port, None).url_with_idle_timeout(index::TRIVY, seconds(30));
@@ -48,7 +48,8 @@ fn a_sentinel_knows_the_master_that_the_url_names() {
     let redis =
         Redis { sentinel_master: Some("mymaster".to_owned()), ..redis_at(sentinel.port, Some(password)) };
     let url = redis.url(index::CORE).expose().to_owned();
-    // What Harbor makes of it: the hosts are Sentinels, and are asked without a password; then comes the master's name, then the database.
+    // What Harbor makes of it: the hosts are Sentinels, and are asked without a password; then comes the
+    // master's name, then the database.
     let rest = url.strip_prefix("redis+sentinel://:s3cret@").unwrap();
     let [hosts, name, database] = rest.split('/').collect::<Vec<_>>()[..] else { panic!("{url}") };
     assert_eq!(database, "0");

@@ -126,8 +126,8 @@ fn the_registry_runs_on_what_is_rendered_and_keeps_a_blob_for_whom_the_htpasswd_
     assert!(remembered > 0, "the registry remembers blobs in database 1 of Redis");
 }
 
-/// From the resource on: a file that is mounted elsewhere than the registry looks for it, or a variable that names a
-/// Secret which nobody has, is seen here only.
+/// From the resource on: a file that is mounted elsewhere than the registry looks for it, or a variable that
+/// names a Secret which nobody has, is seen here only.
 #[test]
 fn the_registry_runs_on_what_is_drawn_of_a_resource() {
     let dir = TempDir::new().unwrap();
@@ -139,15 +139,15 @@ fn the_registry_runs_on_what_is_drawn_of_a_resource() {
     owner["metadata"]["namespace"] = json!("registry");
     owner["spec"]["redis"]["host"] = json!("127.0.0.1");
     owner["spec"]["redis"]["port"] = json!(redis.port);
-    let mut given = stored_secrets();
-    given.extend([claim("ReadWriteOnce"), component("RegistryController", "2.15.2", false)]);
+    let mut inputs = stored_secrets();
+    inputs.extend([claim("ReadWriteOnce"), component("RegistryController", "2.15.2", false)]);
     let passwords =
-        given.iter_mut().find(|object| object["metadata"]["name"] == "registry-basicauth").unwrap();
+        inputs.iter_mut().find(|object| object["metadata"]["name"] == "registry-basicauth").unwrap();
     passwords["data"]["htpasswd"] = json!(BASE64_STANDARD.encode(users.expose()));
 
     let owner = serde_json::from_value(owner).unwrap();
-    let sketch = windlass::sketch(&RegistryBlueprint::new(Arc::default()), &owner, &given).unwrap();
-    let drawn = Drawn::of(&sketch, given);
+    let sketch = windlass::sketch(&RegistryBlueprint::new(Arc::default()), &owner, &inputs).unwrap();
+    let drawn = Drawn::of(&sketch, inputs);
     let container = drawn.container();
     assert_eq!(container["args"][0], "serve");
     let text = drawn.file(container["args"][1].as_str().unwrap());

@@ -7,7 +7,7 @@ use rcgen::{
 use rsa::pkcs1::DecodeRsaPrivateKey as _;
 use rsa::pkcs8::EncodePrivateKey as _;
 
-/// What is in a Secret of type `kubernetes.io/tls`.
+/// Certificate and key in a Secret of type `kubernetes.io/tls`.
 pub(crate) struct Pair {
     pub(crate) certificate: String,
     pub(crate) key: String,

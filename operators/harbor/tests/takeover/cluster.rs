@@ -1,7 +1,9 @@
-//! A HarborCluster with a cache, a database and a storage that other operators run, as the first operator of these kinds left it.
+//! A HarborCluster with a cache, a database and a storage that other operators run, as the first operator of
+//! these kinds left it.
 //!
-//! What that gave to others is found in their hands: the keys of MinIO are nobody's, the registry's copy of them, the Ingress and the
-//! claims are the Tenant's. And two Secrets of Zalando's operator it took into its own.
+//! What that gave to others is found in their hands: the keys of MinIO are nobody's, the registry's copy of
+//! them, the Ingress and the claims are the Tenant's. And two Secrets of Zalando's operator it took into its
+//! own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,13 +19,13 @@ use serde_json::{Value, json};
 use windlass_testenv::{Options, TestEnv, or_not_run};
 
 use crate::others::{definitions, play_minio, play_postgres, play_redis};
-use crate::sample::{delegated, healthy, operator, said};
+use crate::sample::{delegated, healthy, operator, status_and_message};
 use crate::upstream::Writer;
 use crate::world::World;
 use crate::{Snapshot, add, nobody_was_warned};
 
 const VERSION: &str = "2.6.2";
-/// What it ran for that version.
+/// Image of Redis that upstream ran for that version.
 const REDIS: &str = "redis:5.0-alpine";
 const SPILO: &str = "registry.opensource.zalan.do/acid/spilo-13:2.1-p1";
 const MINIO: &str = "minio/minio:RELEASE.2022-08-26T19-53-15Z";
@@ -31,7 +33,8 @@ const MINIO_CLIENT: &str = "minio/mc:RELEASE.2022-08-23T05-45-20Z";
 /// The volume of a server of MinIO, and that of a server of Redis.
 const CLAIMS: [&str; 2] = ["0-minio-sample-zone-harbor-0", "sample-rfr-sample-redis-0"];
 
-/// Where a spec of others may become another: by the kind, and a place in it. Nothing of it means anything to them.
+/// Places, by kind and path, at which a spec of another operator may change. Their values have no meaning to
+/// that operator.
 const ALLOWED: [(&str, &str); 8] = [
     // Go writes out structures that have nothing in them; without them, all is as it was.
     ("RedisFailover", "/redis/exporter"),
@@ -67,7 +70,7 @@ fn differ(at: &str, old: &Value, new: &Value, places: &mut BTreeSet<String>) {
     }
 }
 
-/// What others run is told nothing new: they would restart it.
+/// Asserts that the specs of other operators have not changed: a change would restart their pods.
 fn is_as_it_was(place: &str, old: &Value, new: &Value) {
     let kind = place.split(' ').next().unwrap();
     if !matches!(kind, "RedisFailover" | "postgresql" | "Tenant") {
@@ -79,7 +82,7 @@ fn is_as_it_was(place: &str, old: &Value, new: &Value) {
     assert!(places.is_empty(), "{places:?} of {place}: {} became {}", old["spec"], new["spec"]);
 }
 
-/// What holds data, and the keys to it.
+/// Names of the objects that hold data, and of the keys to it.
 fn kept(namespace: &str) -> Vec<String> {
     let postgres = format!("postgresql-{namespace}-sample");
     let credentials = ["harbor", "postgres", "standby"];
@@ -170,7 +173,8 @@ async fn storage(world: &World, writer: &Writer<'_>) -> Result<()> {
     writer.put::<Job>("minio-sample", job).await.map(drop)
 }
 
-/// Everything that belongs to the HarborCluster itself; of its Harbor only the object, whose parts are another test's.
+/// Everything that belongs to the HarborCluster itself; of its Harbor only the object, whose parts are
+/// another test's.
 async fn build(world: &World) -> Result<()> {
     let by = PostParams { field_manager: Some("kubectl-create".into()), ..PostParams::default() };
     let mut cluster = delegated();
@@ -192,8 +196,8 @@ async fn build(world: &World) -> Result<()> {
     for user in ["postgres", "standby"] {
         let labels = json!({"application": "spilo", "cluster-name": postgres, "team": format!("postgresql-{namespace}")});
         let metadata = json!({"name": format!("{user}.{postgres}.credentials"), "labels": labels, "ownerReferences": [writer.owner()]});
-        let said = json!({"username": user, "password": format!("of {user}")});
-        world.put::<Secret>(json!({"metadata": metadata, "type": "Opaque", "stringData": said})).await?;
+        let login = json!({"username": user, "password": format!("of {user}")});
+        world.put::<Secret>(json!({"metadata": metadata, "type": "Opaque", "stringData": login})).await?;
     }
     Box::pin(storage(world, &writer)).await?;
 
@@ -217,7 +221,7 @@ async fn build(world: &World) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_cluster_is_taken_over_with_what_its_parts_were_given() -> Result<()> {
+async fn a_cluster_is_taken_over_with_the_settings_of_its_dependencies() -> Result<()> {
     // Kinds are the whole control plane's: one of its own, for those of the other operators.
     let env = or_not_run!(TestEnv::private(Options::private()).await);
     env.install_crds(&definitions()).await?;
@@ -230,7 +234,7 @@ async fn a_cluster_is_taken_over_with_what_its_parts_were_given() -> Result<()> 
     let running = operator(&world).await?;
     let cluster = healthy(&world).await?;
     for condition in ["CacheReady", "DatabaseReady", "StorageReady", "ServiceReady"] {
-        assert_eq!(said(&cluster, condition).0, "True", "{condition}");
+        assert_eq!(status_and_message(&cluster, condition).0, "True", "{condition}");
     }
     running.settled().await?;
     let after = snapshot(&world).await?;
@@ -276,7 +280,8 @@ async fn a_cluster_is_taken_over_with_what_its_parts_were_given() -> Result<()> 
     };
     assert_eq!(ours(&snapshot(&world).await?), ours(&after));
 
-    // The end of the HarborCluster is not that of the data. What goes with it says when the garbage collector has been there.
+    // The end of the HarborCluster is not that of the data. What goes with it says when the garbage collector
+    // has been there.
     world.delete::<HarborCluster>("sample").await?;
     world.gone::<Harbor>("sample-harbor").await?;
     world.gone::<RedisFailover>("sample-redis").await?;

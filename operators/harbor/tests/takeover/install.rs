@@ -1,4 +1,5 @@
-//! What an installation finds of the first operator in the cluster itself: its conversion, and its webhooks.
+//! Tests an installation beside cluster-wide leftovers of the first operator: its conversion, and its
+//! webhooks.
 
 use anyhow::Result;
 use harbor_operator::takeover::webhooks;
@@ -11,7 +12,7 @@ use windlass_runtime::client::{Client, ClientOptions};
 use windlass_testenv::world::{install, rights};
 use windlass_testenv::{Options, TestEnv, or_not_run};
 
-/// Where it was.
+/// Client configuration of the first operator's webhooks, whose server is gone.
 fn gone() -> Value {
     json!({"namespace": "harbor-operator-ns", "name": "webhook-service", "path": "/convert", "port": 443})
 }
@@ -48,11 +49,11 @@ async fn the_old_conversion_is_replaced_at_once_and_old_webhooks_are_named() -> 
     }
 
     let client = Client::new(env.config().clone(), ClientOptions::default())?;
-    let said = webhooks::left_over(&client).await?;
-    assert_eq!(said.len(), 1, "{said:?}");
+    let messages = webhooks::left_over(&client).await?;
+    assert_eq!(messages.len(), 1, "{messages:?}");
     assert!(
-        said[0].contains("kubectl delete mutatingwebhookconfiguration harbor-operator-mutating"),
-        "{said:?}"
+        messages[0].contains("kubectl delete mutatingwebhookconfiguration harbor-operator-mutating"),
+        "{messages:?}"
     );
     Ok(())
 }

@@ -35,7 +35,7 @@ use serde_json::{Value, json};
 use upstream::N;
 use windlass_testenv::world::Namespaced;
 use windlass_testenv::{Options, Requests, TestEnv, or_not_run};
-use world::{World, said};
+use world::{World, status_and_message};
 
 /// Deployments, by the words for their controllers.
 const WORKLOADS: [&str; 9] = [
@@ -94,7 +94,7 @@ async fn snapshot(world: &World) -> Result<Snapshot> {
     Ok(all)
 }
 
-/// What cert-manager was told to keep writing: the only objects that go.
+/// Objects that made cert-manager write Secrets: the only objects that are deleted.
 fn writers() -> BTreeSet<String> {
     let internal = ["authority"].into_iter().chain(upstream::INTERNAL);
     let certificates = internal.map(|part| format!("Certificate {N}-internal-{part}"));
@@ -150,7 +150,8 @@ fn are_granted(asked: &Requests) {
     assert!(refused.is_empty(), "{refused}");
 }
 
-/// Users were not warned of anything. To be asked when the operator has stopped: it says what it has to say until then.
+/// Users were not warned of anything. To be asked when the operator has stopped: it says what it has to say
+/// until then.
 pub(crate) async fn nobody_was_warned(world: &World) -> Result<()> {
     let events = world.namespace.api::<Event>().list(&ListParams::default()).await?.items;
     let is_ours = |event: &Event| {
@@ -158,13 +159,13 @@ pub(crate) async fn nobody_was_warned(world: &World) -> Result<()> {
         about.is_some_and(|about| about.starts_with("goharbor.io/"))
     };
     let warnings = events.iter().filter(|event| is_ours(event) && event.type_.as_deref() == Some("Warning"));
-    let said: Vec<_> = warnings.map(|event| (&event.regarding, &event.reason, &event.note)).collect();
-    assert!(said.is_empty(), "{said:?}");
+    let noted: Vec<_> = warnings.map(|event| (&event.regarding, &event.reason, &event.note)).collect();
+    assert!(noted.is_empty(), "{noted:?}");
     Ok(())
 }
 
 #[tokio::test]
-async fn what_the_first_operator_built_is_taken_over_in_place() -> Result<()> {
+async fn a_harbor_of_the_upstream_operator_is_taken_over_in_place() -> Result<()> {
     // Kinds are the whole control plane's: one of its own, for those of cert-manager.
     let env = or_not_run!(TestEnv::private(Options::private()).await);
     env.install_crds(&[open(&Certificate::crd()), open(&Issuer::crd())]).await?;
@@ -176,7 +177,7 @@ async fn what_the_first_operator_built_is_taken_over_in_place() -> Result<()> {
     let begun = world.mark()?;
     let operator = world.operator().await?;
     let ready = world.ready().await?;
-    assert_eq!(said(&ready, "Failed").0, "False");
+    assert_eq!(status_and_message(&ready, "Failed").0, "False");
     operator.settled().await?;
     running(&world).await?;
     let after = snapshot(&world).await?;
@@ -206,7 +207,8 @@ async fn what_the_first_operator_built_is_taken_over_in_place() -> Result<()> {
             is_text(place, old, new);
         }
         let text = new.to_string();
-        // Generated Secrets get our marks, and nothing of them is touched. Of the key of tokens, cert-manager goes on writing the Secret.
+        // Generated Secrets get our marks, and nothing of them is touched. Of the key of tokens, cert-manager
+        // goes on writing the Secret.
         let generated = new["type"].as_str().is_some_and(|type_| type_.starts_with("goharbor.io/"));
         let kept =
             generated || place.starts_with("ReplicaSet ") || place == "Secret sample-harbor-core-tokencert";

@@ -1,4 +1,5 @@
-//! Of what the first operator of these kinds left behind, the components that not every Harbor has: charts, signatures, metrics.
+//! Tests the takeover of components that not every Harbor has from the first operator of these kinds: charts,
+//! signatures, metrics.
 
 use anyhow::Result;
 use harbor_operator::api::{ChartMuseum, Exporter, NotaryServer, NotarySigner};
@@ -93,7 +94,7 @@ pub(crate) async fn build(
     let charts = Writer::of(world, "chartmuseum", &charts);
     running(
         &charts,
-        Told {
+        Workload {
             image: "chartmuseum-photon",
             port: ("https", 443, 8443),
             file: Some("config.yaml"),
@@ -106,7 +107,7 @@ pub(crate) async fn build(
     let exporter = Writer::of(world, "exporter", &exporter);
     running(
         &exporter,
-        Told { image: "harbor-exporter", port: ("metrics", 8001, 8001), file: None, volumes: json!([]) },
+        Workload { image: "harbor-exporter", port: ("metrics", 8001, 8001), file: None, volumes: json!([]) },
     )
     .await?;
 
@@ -115,7 +116,7 @@ pub(crate) async fn build(
     let files = json!([{"name": "config", "configMap": {"name": format!("{N}-notarysigner")}}]);
     running(
         &signer,
-        Told {
+        Workload {
             image: "notary-signer-photon",
             port: ("api", 7899, 7899),
             file: Some("signer.json"),
@@ -129,7 +130,7 @@ pub(crate) async fn build(
     let files = json!([{"name": "config", "configMap": {"name": format!("{N}-notaryserver")}}]);
     running(
         &server,
-        Told {
+        Workload {
             image: "notary-server-photon",
             port: ("api", 443, 4443),
             file: Some("server.json"),
@@ -139,8 +140,8 @@ pub(crate) async fn build(
     .await
 }
 
-/// How a component is run.
-struct Told {
+/// Workload of a component, as upstream wrote it.
+struct Workload {
     image: &'static str,
     /// The name of its port, the number of the Service's, and the container's.
     port: (&'static str, i32, i32),
@@ -148,18 +149,18 @@ struct Told {
     volumes: Value,
 }
 
-async fn running(writer: &Writer<'_>, told: Told) -> Result<()> {
+async fn running(writer: &Writer<'_>, workload: Workload) -> Result<()> {
     let controller = writer.controller();
-    let (name, (port, outside, inside)) = (format!("{N}-{controller}"), told.port);
+    let (name, (port, outside, inside)) = (format!("{N}-{controller}"), workload.port);
     writer.service(&name, controller, port, outside).await?;
-    if let Some(file) = told.file {
+    if let Some(file) = workload.file {
         // With the password in it.
         writer
             .file(&name, file, "{\"storage\": {\"db_url\": \"postgres://harbor:pass%2Fword@db:5432/x\"}}")
             .await?;
     }
     let env = json!([{"name": "STALE", "value": "x"}]);
-    let container = json!([{"name": controller, "image": format!("goharbor/{}:v{VERSION}", told.image), "env": env,
+    let container = json!([{"name": controller, "image": format!("goharbor/{}:v{VERSION}", workload.image), "env": env,
         "ports": [{"name": port, "containerPort": inside}]}]);
-    writer.deployment(container, told.volumes).await
+    writer.deployment(container, workload.volumes).await
 }

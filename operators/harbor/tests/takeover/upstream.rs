@@ -1,7 +1,9 @@
-//! What the first operator of these kinds leaves behind: every object as it wrote it, in its name, by creates and updates.
+//! Creates the objects that the first operator of these kinds leaves behind: each as that operator wrote it,
+//! with its field manager, by creates and updates.
 //!
-//! From the dumps that were taken of it: secrets with their types, rendered files under `binaryData`, passwords in plain environment,
-//! checksums of generations and resource versions on everything, certificates by cert-manager without owner references.
+//! From the dumps that were taken of it: secrets with their types, rendered files under `binaryData`,
+//! passwords in plain environment, checksums of generations and resource versions on everything, certificates
+//! by cert-manager without owner references.
 
 use anyhow::Result;
 use harbor_operator::api::{Core, Harbor, JobService, Portal, Registry, RegistryController, Trivy};
@@ -20,11 +22,11 @@ use crate::world::World;
 
 /// The name of its field manager, as Go's clients have it.
 const MANAGER: &str = "manager";
-/// What all its components are called.
+/// Name prefix of all components.
 pub(crate) const N: &str = "sample-harbor";
-/// Of which Harbor all is.
+/// Version of the Harbor that all objects belong to.
 pub(crate) const VERSION: &str = "2.6.2";
-/// What had a certificate of the authority within.
+/// Components with a certificate of the internal authority.
 pub(crate) const INTERNAL: [&str; 9] = [
     "registry",
     "registryctl",
@@ -59,7 +61,7 @@ pub(crate) fn harbor() -> Value {
     })
 }
 
-/// Who writes, of whom.
+/// Writes objects with one field manager, for one owner.
 pub(crate) struct Writer<'a> {
     world: &'a World,
     controller: &'static str,
@@ -215,7 +217,8 @@ async fn credentials(writer: &Writer<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Issuers and certificates, and the Secrets that cert-manager wrote for them: in its own name, without owner references.
+/// Issuers and certificates, and the Secrets that cert-manager wrote for them: in its own name, without owner
+/// references.
 async fn certificates(writer: &Writer<'_>) -> Result<()> {
     let authority = Authority::new(N);
     writer.put::<Issuer>(&format!("{N}-internal-authority"), json!({"spec": {"selfSigned": {}}})).await?;

@@ -1,10 +1,10 @@
-//! What a user writes: `{{group}}/{{version}}`.
+//! The {{kind}} kind: spec and status of `{{group}}/{{version}}`.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a {{kind}} should be.
+/// Desired state of a {{kind}}.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "{{group}}",
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
     singular = "{{singular}}",
     plural = "{{plural}}",
     namespaced,
-    doc = "A {{kind}}: some replicas of an image.",
+    doc = "{{kind}} runs replicas of a container image.",
 {{if blueprint}}
     status = "windlass::Status",
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
@@ -21,22 +21,22 @@ use serde::{Deserialize, Serialize};
 {{end}}
 {{if reconciler}}
     status = "{{kind}}Status",
-    printcolumn(name = "Wanted", type_ = "integer", json_path = ".spec.replicas"),
+    printcolumn(name = "Desired", type_ = "integer", json_path = ".spec.replicas"),
     printcolumn(name = "Available", type_ = "integer", json_path = ".status.availableReplicas"),
 {{end}}
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct {{kind}}Spec {
-    /// The image that is run.
+    /// Container image, such as `nginx:1.29`. Required.
     #[schemars(length(min = 1))]
     pub image: String,
-    /// How many replicas.
+    /// Number of pods, 0 to 100. Default: 1.
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 100))]
     pub replicas: i32,
 {{if blueprint}}
-    /// The port that it listens on.
+    /// Port that the container listens on, 1 to 65535. Default: 80.
     #[serde(default = "http")]
     #[schemars(range(min = 1, max = 65535))]
     pub port: i32,
@@ -54,11 +54,11 @@ fn http() -> i32 {
 {{end}}
 {{if reconciler}}
 
-/// What has become of it.
+/// Observed state of a {{kind}}.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct {{kind}}Status {
-    /// How many replicas are available.
+    /// Number of pods that are available.
     #[serde(default)]
     pub available_replicas: i32,
 }

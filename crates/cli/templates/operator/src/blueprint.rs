@@ -1,4 +1,4 @@
-//! What a {{kind}} is made of.
+//! The objects of a {{kind}}, and the order in which they are applied.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use windlass::{Blueprint, Controls, Kinds, Needs, Plan, PlanError};
 
 use crate::api::{{kind}};
 
-/// On everything that belongs to a {{kind}}, and on its Pods.
+/// Label of every object of a {{kind}} and of its pods; the value is the name of the {{kind}}.
 pub const LABEL: &str = "{{group}}/{{singular}}";
 
-/// A Deployment, and a Service in front of it.
+/// The blueprint of a {{kind}}: a Deployment, and a Service for its pods.
 #[derive(Clone, Copy, Debug)]
 pub struct {{kind}}Blueprint;
 
 impl Controls for {{kind}}Blueprint {
     type Owner = {{kind}};
-    // Every object in a cluster is known by it: never to be changed.
+    // Never change it: the objects in clusters carry this name.
     const NAME: &'static str = "{{name}}";
 
     fn kinds(&self, kinds: &mut Kinds) {
@@ -29,7 +29,7 @@ impl Controls for {{kind}}Blueprint {
 
 impl Blueprint for {{kind}}Blueprint {
     fn draw(&self, owner: &{{kind}}, _: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
-        // What has to wait for something else says so: plan.add(…).after([…]).
+        // An object that has to wait for another one: plan.add(…).after([…]).
         plan.add(deployment(owner)?);
         plan.add(service(owner)?);
         Ok(())
@@ -68,13 +68,13 @@ mod tests {
     use crate::api::{{kind}}Spec;
 
     #[test]
-    fn it_is_a_deployment_and_a_service() -> Result<(), PlanError> {
+    fn a_plan_has_a_deployment_and_a_service() -> Result<(), PlanError> {
         let spec = {{kind}}Spec { image: "nginx:1.29".into(), replicas: 2, port: 80 };
         let mut owner = {{kind}}::new("web", spec);
         owner.metadata.namespace = Some("default".into());
-        // What would be done, without a cluster.
+        // The plan, without a cluster.
         let plan = windlass::preview(&{{kind}}Blueprint, &owner)?.text().to_string();
-        assert!(plan.contains("Deployment web") && plan.contains("Service web"), "it is:\n{plan}");
+        assert!(plan.contains("Deployment web") && plan.contains("Service web"), "{plan}");
         Ok(())
     }
 }

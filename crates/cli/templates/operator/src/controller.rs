@@ -1,7 +1,8 @@
-//! What is done about a {{kind}}: it has a Deployment of its name, and its status says how many replicas are available.
+//! The controller of {{kind}}: it creates a Deployment of the same name, and reports the available replicas
+//! in the status.
 //!
-//! A reconcile is given a key and looks at what is true now. Reads are from the cache and cost nothing; a write happens only where
-//! something differs, so that a cluster in which all is well is left alone.
+//! A reconcile receives a key and compares the present state with the desired one. It reads from the cache,
+//! which costs no request, and writes only if something differs.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Resource as _;
@@ -10,20 +11,20 @@ use windlass_operator::{BoxError, Setup};
 use windlass_runtime::access::Access;
 use windlass_runtime::cache::{Full, Reader, Shape as _};
 use windlass_runtime::client::{Apply, Client};
-use windlass_runtime::controller::{Controller, Error, Outcome, Reconcile};
+use windlass_runtime::controller::{Controller, Error, Reconcile, Requeue};
 use windlass_runtime::events::{EventType, Recorder, Regarding};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::object::owner::Owner;
 
 use crate::api::{{{kind}}, {{kind}}Status};
 
-/// In whose name fields are managed: never to be changed.
+/// Field manager of every server-side apply. Never change it: objects in clusters carry this name.
 const MANAGER: &str = "{{name}}";
 
-/// On the Pods of a {{kind}}.
+/// Label of the pods of a {{kind}}; the value is the name of the {{kind}}.
 pub const LABEL: &str = "{{group}}/{{singular}}";
 
-/// Gives every {{kind}} its Deployment.
+/// Creates and updates the Deployment of every {{kind}}.
 #[derive(Clone)]
 pub struct {{kind}}Controller {
     client: Client,
@@ -32,7 +33,7 @@ pub struct {{kind}}Controller {
     deployments: Reader<Full<Deployment>>,
 }
 
-/// Adds the controller to the operator, and says what it writes.
+/// Adds the controller to the operator, and declares the permissions for its writes.
 pub fn set_up(setup: &mut Setup<'_>) -> Result<(), BoxError> {
     let scope = setup.scope();
     let reconciler = {{kind}}Controller {
@@ -42,7 +43,7 @@ pub fn set_up(setup: &mut Setup<'_>) -> Result<(), BoxError> {
         deployments: setup.cache().reader(&scope),
     };
     let owners = reconciler.owners.clone();
-    // Whatever happens to a Deployment of its name concerns it, be it its own, in its way, or gone.
+    // A change of the Deployment of the same name triggers a reconcile, whoever owns that Deployment.
     let namesake =
         move |live: &Full<Deployment>| owners.get(&live.meta().key).map(|owner| owner.meta().key.clone());
     let controller = Controller::for_(&reconciler.owners).watches(&reconciler.deployments, namesake);
@@ -52,42 +53,42 @@ pub fn set_up(setup: &mut Setup<'_>) -> Result<(), BoxError> {
 }
 
 impl Reconcile for {{kind}}Controller {
-    async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
-        // Gone, or on its way: the garbage collector takes what it owned along.
+    async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, Error> {
+        // Deleted, or being deleted: the garbage collector deletes the Deployment too.
         let Some(owner) = self.owners.get(&key).filter(|owner| !owner.meta().deleting) else {
-            return Ok(Outcome::Done);
+            return Ok(Requeue::OnChange);
         };
         let live = self.deployments.get(&key);
         let ours = |live: &Full<Deployment>| {
             live.meta().controller().is_some_and(|controller| controller.uid == owner.meta().uid)
         };
         if live.as_ref().is_some_and(|live| !ours(live)) {
-            let note = format!("there is a Deployment {:?} that is not ours", key.name());
+            let note = format!("Deployment {:?} exists and belongs to somebody else", key.name());
             tracing::warn!(note);
             self.recorder.event(&Regarding::of(owner.object()), EventType::Warning, "NameTaken", "Apply", &note);
-            // Not to be tried again and again: we are called when the name is free.
-            return Ok(Outcome::Done);
+            // No retry: the watch of Deployments calls again when the name is free.
+            return Ok(Requeue::OnChange);
         }
         if !live.as_ref().is_some_and(|live| is_as_wanted(live, &owner)) {
             let mut wanted = manifest(&owner);
             wanted["metadata"]["ownerReferences"] =
                 json!([Owner::of(owner.object())?.controller_reference(key.namespace())?]);
             match &live {
-                // The one that was seen, and no later one of its name.
+                // Only the Deployment in the cache, and no later one of the same name.
                 Some(live) => wanted["metadata"]["uid"] = json!(live.meta().uid),
-                // A version that nothing ever has: accepted only where there is nothing of that name.
+                // No object has this version: the apply succeeds only if there is no Deployment of the name.
                 None => wanted["metadata"]["resourceVersion"] = "1".into(),
             }
             self.client.objects::<Deployment>().apply(&key, &wanted, &Apply::by(MANAGER).force()).await?;
-            tracing::info!(replicas = owner.spec.replicas, image = owner.spec.image, "applied");
+            tracing::info!(replicas = owner.spec.replicas, image = owner.spec.image, "applied the Deployment");
         }
         self.report(&owner, &key).await?;
-        Ok(Outcome::Done)
+        Ok(Requeue::OnChange)
     }
 }
 
 impl {{kind}}Controller {
-    /// Writes the status, if it says something new. What was just applied is in the cache already.
+    /// Writes the status if it has changed. The cache already contains this process's own writes.
     async fn report(&self, owner: &Full<{{kind}}>, key: &ObjectKey) -> Result<(), Error> {
         let live = self.deployments.get(key);
         let available = live.and_then(|live| live.status.as_ref()?.available_replicas).unwrap_or(0);
@@ -105,7 +106,7 @@ impl {{kind}}Controller {
     }
 }
 
-/// The Deployment that it should have.
+/// Returns the desired Deployment.
 fn manifest(owner: &{{kind}}) -> Value {
     let name = &owner.metadata.name;
     let labels = json!({LABEL: name});
@@ -123,7 +124,7 @@ fn manifest(owner: &{{kind}}) -> Value {
     })
 }
 
-/// Whether what we write of it is still so. What others added beside it is theirs.
+/// Returns true if every field that this controller writes has its value. Fields of others do not count.
 fn is_as_wanted(live: &Deployment, owner: &{{kind}}) -> bool {
     let Some(spec) = &live.spec else { return false };
     let containers = spec.template.spec.iter().flat_map(|pod| &pod.containers);
@@ -140,7 +141,7 @@ mod tests {
     use crate::api::{{kind}}Spec;
 
     #[test]
-    fn what_is_written_is_as_wanted_and_a_change_of_it_is_not() {
+    fn a_deployment_as_written_is_as_wanted_and_a_changed_one_is_not() {
         let mut owner = {{kind}}::new("web", {{kind}}Spec { image: "nginx:1.29".into(), replicas: 2 });
         let live: Deployment = serde_json::from_value(manifest(&owner)).unwrap();
         assert!(is_as_wanted(&live, &owner));

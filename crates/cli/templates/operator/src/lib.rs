@@ -1,8 +1,9 @@
 {{if blueprint}}
-//! The operator of {{kind}}: read [`api`] first (what a user writes), then [`blueprint`] (what that is made of).
+//! The operator of {{kind}}: read [`api`] first (the kind), then [`blueprint`] (the objects that it consists
+//! of).
 {{end}}
 {{if reconciler}}
-//! The operator of {{kind}}: read [`api`] first (what a user writes), then [`controller`] (what is done about it).
+//! The operator of {{kind}}: read [`api`] first (the kind), then [`controller`] (the reconcile function).
 {{end}}
 //!
 //! This file puts them together.
@@ -20,10 +21,10 @@ pub mod webhooks;
 
 use windlass_operator::Operator;
 
-/// The operator. Its program, its tests and its manifests are all made of this.
+/// Returns the operator. The program, the tests and the manifests all use it.
 pub fn operator() -> Operator {
     Operator::new("{{name}}")
-        .about("Serves every {{kind}}")
+        .about("Reconciles every {{kind}} of the cluster")
         .version(env!("CARGO_PKG_VERSION"))
         .crd::<api::{{kind}}>()
 {{if blueprint}}
@@ -35,4 +36,13 @@ pub fn operator() -> Operator {
 {{if webhooks}}
         .part(webhooks::set_up)
 {{end}}
+}
+
+#[cfg(test)]
+mod tests {
+    /// Users read these texts in `kubectl explain` and `--help`, one line at a time.
+    #[test]
+    fn descriptions_and_flags_can_be_understood_alone() {
+        windlass_operator::check_wording(&super::operator()).unwrap();
+    }
 }

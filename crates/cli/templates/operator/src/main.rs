@@ -1,4 +1,5 @@
-//! The operator as a program: `cargo run -- --help`. Written by `windlass new`; what it is made of is in `lib.rs`.
+//! The program of the operator: `cargo run -- --help`. Written by `windlass new`; the operator itself is in
+//! `lib.rs`.
 
 fn main() -> std::process::ExitCode {
     windlass_operator::main(&{{crate}}::operator())

@@ -1,4 +1,4 @@
-//! What the API server asks before a {{kind}} is stored.
+//! Admission webhooks: the API server calls them before a {{kind}} is stored.
 
 use windlass_operator::{BoxError, Setup};
 {{if both webhooks}}
@@ -25,7 +25,8 @@ pub fn set_up(setup: &mut Setup<'_>) -> Result<(), BoxError> {
 }
 {{if mutate}}
 
-/// Says openly what an image without a tag means. (A plain default is better written in `api.rs`: it needs no webhook.)
+/// Adds the tag `latest` to an image without a tag. (A constant default belongs in `api.rs`: it needs no
+/// webhook.)
 #[derive(Clone, Copy, Debug)]
 pub struct Defaults;
 
@@ -34,7 +35,7 @@ impl Defaulter for Defaults {
 
     async fn default(&self, owner: &mut {{kind}}, _: &Request<{{kind}}>) -> Result<(), Denial> {
         let image = &mut owner.spec.image;
-        // A registry may have a port: only what is after the last slash can be a tag.
+        // A registry may have a port: the tag is after the last slash.
         let tagged = image.rsplit('/').next().is_some_and(|name| name.contains(':'));
         if !image.is_empty() && !tagged && !image.contains('@') {
             image.push_str(":latest");
@@ -45,7 +46,7 @@ impl Defaulter for Defaults {
 {{end}}
 {{if validate}}
 
-/// Refuses what cannot be an image.
+/// Rejects an image with spaces in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules;
 

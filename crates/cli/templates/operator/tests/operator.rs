@@ -1,4 +1,4 @@
-//! The operator on a real control plane. `kit` starts it, under exactly the rights that its manifests grant.
+//! Tests on a real control plane. `kit` starts the operator with exactly the permissions of its manifests.
 
 mod kit;
 
@@ -16,7 +16,7 @@ fn sample() -> Result<{{kind}}> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_sample_is_served() -> Result<()> {
+async fn the_sample_becomes_ready() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let world = World::new(env, "sample").await?;
     world.apply(&sample()?).await?;
@@ -24,9 +24,10 @@ async fn the_sample_is_served() -> Result<()> {
 {{if blueprint}}
     eventually("the sample to be ready", || async {
         let found = objects.get("sample").await.map_err(|error| error.to_string())?;
-        let conditions = found.status.map(|status| status.conditions).unwrap_or_default();
-        let ready = |condition: &&_| is(condition, "Ready", "True");
-        conditions.iter().find(ready).map(drop).ok_or(format!("{conditions:?}"))
+        let status = serde_json::to_value(found.status).map_err(|error| error.to_string())?;
+        let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+        let ready = conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
+        if ready { Ok(()) } else { Err(status.to_string()) }
     })
     .await?;
 {{end}}
@@ -40,23 +41,17 @@ async fn the_sample_is_served() -> Result<()> {
 {{end}}
     world.end().await
 }
-{{if blueprint}}
-
-fn is(condition: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition, kind: &str, status: &str) -> bool {
-    condition.type_ == kind && condition.status == status
-}
-{{end}}
 {{if mutate}}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_image_without_a_tag_is_given_one() -> Result<()> {
+async fn an_image_without_a_tag_gets_one() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let world = World::new(env, "defaults").await?;
     let mut wanted = sample()?;
     wanted.spec.image = "nginx".into();
     let (objects, dry_run) = (world.namespace.api(), PostParams { dry_run: true, ..PostParams::default() });
-    // The API server learns of a webhook when it does: hence more than once.
-    eventually("the webhook to say what the image is", || async {
+    // The API server calls a webhook some time after it was registered: hence several attempts.
+    eventually("the webhook to set the tag", || async {
         let stored: {{kind}} = objects.create(&dry_run, &wanted).await.map_err(|error| error.to_string())?;
         if stored.spec.image == "nginx:latest" { Ok(()) } else { Err(stored.spec.image) }
     })
@@ -67,14 +62,14 @@ async fn an_image_without_a_tag_is_given_one() -> Result<()> {
 {{if validate}}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_image_is_refused() -> Result<()> {
+async fn an_image_with_spaces_is_rejected() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let world = World::new(env, "rules").await?;
     let mut wanted = sample()?;
     wanted.spec.image = "not an image:1".into();
     let (objects, dry_run) = (world.namespace.api(), PostParams { dry_run: true, ..PostParams::default() });
-    // The API server learns of a webhook when it does: hence more than once.
-    eventually("it to be refused, with a remedy", || async {
+    // The API server calls a webhook some time after it was registered: hence several attempts.
+    eventually("the image to be rejected, with a remedy", || async {
         match objects.create(&dry_run, &wanted).await.map(|stored: {{kind}}| stored.spec.image) {
             Err(error) if error.to_string().contains("name an image, such as") => Ok(()),
             other => Err(format!("{other:?}")),

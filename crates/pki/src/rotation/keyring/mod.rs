@@ -38,7 +38,8 @@ use crate::leaf::LeafRecipe;
 use crate::pair::Pair;
 use crate::reading::Certificate;
 
-/// An authority of a [`Keyring`], and the facts about it that its certificate does not state. `Debug` prints no key.
+/// An authority of a [`Keyring`], and the facts about it that its certificate does not state. `Debug` prints
+/// no key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Trusted {
     /// The certificate in PEM.
@@ -87,7 +88,8 @@ pub struct Tended {
 }
 
 impl Keyring {
-    /// The authorities of a keyring as they were stored, from the oldest to the newest. Their certificates must be readable.
+    /// The authorities of a keyring as they were stored, from the oldest to the newest. Their certificates
+    /// must be readable.
     pub fn new(authorities: Vec<Trusted>) -> Result<Self, PkiError> {
         for authority in &authorities {
             Certificate::from_pem(&authority.certificate)?;
@@ -116,7 +118,8 @@ impl Keyring {
         Bundle::of(self.authorities.iter().rev().map(|authority| authority.certificate.as_str()))
     }
 
-    /// Notes that all authorities are in all configurations. Returns true if that is news, and the keyring has to be stored.
+    /// Notes that all authorities are in all configurations. Returns true if that is news, and the keyring
+    /// has to be stored.
     ///
     /// A note with a time in the future is the note of a clock that was ahead, and is replaced.
     pub fn announce(&mut self, now: Timestamp) -> bool {
@@ -130,8 +133,8 @@ impl Keyring {
         news
     }
 
-    /// Does all that the [plan](plan::plan) wants now. New authorities are called by this name and a digest; certificates are
-    /// issued for the names of the recipe and those that the present certificate has.
+    /// Does all that the [plan](plan::plan) wants now. New authorities are called by this name and a digest;
+    /// certificates are issued for the names of the recipe and those that the present certificate has.
     pub fn tend(
         &mut self,
         name: &str,
@@ -197,7 +200,8 @@ impl Keyring {
         policy: &Policy,
         now: Timestamp,
     ) -> Result<(), PkiError> {
-        // Names that it had stay: replicas of two releases that want different names would issue against each other.
+        // Names that it had stay: replicas of two releases that want different names would issue against each
+        // other.
         let wanted: BTreeSet<_> = recipe.alternative_names().iter().cloned().collect();
         let had = self.leaf_certificate();
         let more = had.iter().flat_map(Certificate::names).filter(|name| !wanted.contains(*name));
@@ -246,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn from_nothing_comes_an_authority_and_a_certificate_with_these_names_and_times() {
+    fn an_empty_keyring_gets_an_authority_and_a_certificate_with_these_names_and_times() {
         let (keyring, until, changed) = tended(&Keyring::default(), day(0), &["a.b.svc", "127.0.0.1", "::1"]);
         assert!(changed);
         assert_eq!(until, day(60));

@@ -1,7 +1,7 @@
 //! The decisions of a [`Keyring`](super::Keyring), without I/O and without certificates.
 //!
-//! [`plan`] looks at the stored facts and returns the one next thing to do. Repeated until it returns [`Action::Wait`], it
-//! brings any state into order, however old it is.
+//! [`plan`] looks at the stored facts and returns the one next thing to do. Repeated until it returns
+//! [`Action::Wait`], it brings any state into order, however old it is.
 //!
 //! ```text
 //! authority 1  |====signs=============|--trusted until its last leaf ends--|
@@ -10,9 +10,9 @@
 //!                  |=======1b======|
 //! ```
 //!
-//! A certificate whose life has not begun is the work of a clock that was ahead. Such an authority neither signs nor keeps the next
-//! one from being made, and such a leaf is replaced at once. The authority stays trusted until the one that replaces it has settled,
-//! in case it is the present clock that is wrong.
+//! A certificate whose life has not begun is the work of a clock that was ahead. Such an authority neither
+//! signs nor keeps the next one from being made, and such a leaf is replaced at once. The authority stays
+//! trusted until the one that replaces it has settled, in case it is the present clock that is wrong.
 
 use std::time::Duration;
 
@@ -27,20 +27,21 @@ const DAY: Duration = Duration::from_hours(24);
 pub struct Policy {
     /// The lifetime of an authority.
     pub authority_lifetime: Duration,
-    /// The time before its end at which the next authority is made. Longer than a leaf lives, so that the change never hurries.
+    /// The time before its end at which the next authority is made. Longer than a leaf lives, so that the
+    /// change never hurries.
     pub authority_renewal: Duration,
     /// The lifetime of a serving certificate.
     pub leaf_lifetime: Duration,
     /// The time before its end at which the next serving certificate is issued.
     pub leaf_renewal: Duration,
-    /// The time for which an authority is in all configurations before it issues its first certificate. API servers do not
-    /// acknowledge what they have seen: this is the time that they are given.
+    /// The time for which an authority is in all configurations before it issues its first certificate. API
+    /// servers do not acknowledge what they have seen: this is the time that they are given.
     pub settle: Duration,
 }
 
 impl Default for Policy {
-    /// Authorities of two years, renewed half a year early; certificates of 90 days, renewed 30 days early; 10 minutes
-    /// to settle.
+    /// Authorities of two years, renewed half a year early; certificates of 90 days, renewed 30 days early;
+    /// 10 minutes to settle.
     fn default() -> Self {
         Self {
             authority_lifetime: 730 * DAY,
@@ -61,7 +62,7 @@ pub struct Stored {
     pub leaf: Option<Leaf>,
 }
 
-/// An authority.
+/// One authority of the keyring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Authority {
     /// The moment at which it was made. Its life begins [`BACKDATE`] earlier.
@@ -85,8 +86,8 @@ impl Authority {
         self.signs && self.has_begun(now) && now < self.ends
     }
 
-    /// The moment from which it may issue. One that nobody announces (somebody else keeps the configurations) is taken to be known
-    /// in the middle of the time that is left for the change.
+    /// The moment from which it may issue. One that nobody announces (somebody else keeps the configurations)
+    /// is taken to be known in the middle of the time that is left for the change.
     fn settled(&self, policy: &Policy) -> Timestamp {
         match self.announced {
             Some(announced) => after(announced, policy.settle),
@@ -104,14 +105,14 @@ pub struct Leaf {
     pub begins: Timestamp,
     /// The end of its life.
     pub ends: Timestamp,
-    /// It has all the names that it should have.
+    /// The leaf has all the names that it should have.
     pub named: bool,
 }
 
 /// The next thing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing that is stored can be used: make an authority, and let it issue at once.
+    /// Nothing stored can be used: create an authority that issues at once.
     Begin,
     /// Make the next authority, to be trusted and not yet used.
     AddAuthority,
@@ -125,7 +126,7 @@ pub enum Action {
         /// The index of the authority.
         authority: usize,
     },
-    /// Nothing is to be done until then.
+    /// No work is due before this time.
     Wait {
         /// The moment at which to plan again.
         until: Timestamp,
@@ -164,7 +165,8 @@ pub fn plan(now: Timestamp, stored: &Stored, policy: &Policy) -> Action {
     Action::Wait { until: settles.chain(forgets).chain(leaf_at).fold(renew_at, Timestamp::min) }
 }
 
-/// Returns the moment from which an authority that is not in use is trusted no more; `None` if it is still to be used.
+/// Returns the moment from which an authority that is not in use is trusted no more; `None` if it is still to
+/// be used.
 fn forget_at(
     now: Timestamp,
     index: usize,
@@ -180,7 +182,8 @@ fn forget_at(
     is_over.then(|| authority.last_leaf.map_or(now, |last| last.min(authority.ends)))
 }
 
-/// Returns the authority to issue by: the newest that has settled, else the one in use, else the one that was known the longest.
+/// Returns the authority to issue by: the newest that has settled, else the one in use, else the one that was
+/// known the longest.
 fn signer(now: Timestamp, stored: &Stored, policy: &Policy) -> Option<usize> {
     let usable = |index: &usize| stored.authorities[*index].is_usable(now);
     let all = 0..stored.authorities.len();
@@ -204,7 +207,8 @@ fn leaf_is_due(
     if !leaf.named || now < leaf.begins || leaf.ends <= now || leaf.issuer != Some(signer) {
         return true;
     }
-    // A certificate does not outlive its authority: one that would gain nothing is not issued, or it would be for ever.
+    // A certificate does not outlive its authority: one that would gain nothing is not issued, or it would be
+    // for ever.
     before(leaf.ends, policy.leaf_renewal) <= now && leaf_ends(now, signer_ends, policy) > leaf.ends
 }
 

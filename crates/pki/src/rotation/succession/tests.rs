@@ -46,7 +46,7 @@ fn a_certificate_is_kept_until_it_is_due_or_for_other_names() {
 }
 
 #[test]
-fn through_the_lives_of_three_authorities_everybody_believes_everybody() {
+fn every_component_trusts_every_other_through_the_lives_of_three_authorities() {
     let (mut authority, mut due) = tend(None, &[], day(0));
     let (mut shown, mut leaf_due) = tend_leaf(&authority, None, day(0));
     let (mut authorities, mut most, mut steps) = (BTreeSet::new(), 0, 0);
@@ -149,7 +149,8 @@ fn the_end_of_an_overlap_that_was_noted_by_a_clock_that_was_ahead_is_not_waited_
     assert_eq!(tend(Some(&noted), &[], day(12)).0.previous, None);
 }
 
-/// Two certificates, and a process that stops after the authority was written and comes back after the overlap.
+/// Two certificates, and a process that stops after the authority was written and comes back after the
+/// overlap.
 #[test]
 fn no_step_is_taken_before_the_last_one_has_come_to_all_certificates() {
     let (authority, due) = tend(None, &[], day(0));

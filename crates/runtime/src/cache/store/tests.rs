@@ -1,4 +1,4 @@
-//! Each promise of the store, and each case that once broke some cache, as a sentence.
+//! Tests of each promise of the store, and of each case that once broke a cache.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 type Object = MetadataOnly<ConfigMap>;
 
-/// An object: its name, incarnation and version.
+/// Returns an object with this name, uid and version.
 fn object(name: &str, uid: u8, version: u64) -> Object {
     owned(name, uid, version, None)
 }
@@ -38,13 +38,13 @@ fn rv(number: u64) -> ResourceVersion {
     ResourceVersion::number(number)
 }
 
-/// A store with its time.
-struct Given {
+/// A store and its clock.
+struct Fixture {
     store: Store<Object>,
     now: Instant,
 }
 
-/// A change in short: versions of old and new.
+/// Summarizes changes as versions of the old and the new object.
 fn brief(changes: &[Change<Object>]) -> Vec<(Option<u64>, Option<u64>, Origin)> {
     let version = |object: &Option<Arc<Object>>| {
         object.as_ref().map(|object| object.resource_version.to_string().parse().unwrap())
@@ -52,16 +52,16 @@ fn brief(changes: &[Change<Object>]) -> Vec<(Option<u64>, Option<u64>, Origin)> 
     changes.iter().map(|change| (version(&change.old), version(&change.new), change.origin)).collect()
 }
 
-impl Given {
+impl Fixture {
     fn empty() -> Self {
         Self { store: Store::default(), now: Instant::now() }
     }
 
-    /// Listed at `version`, with these objects.
+    /// Returns a store that has listed these objects at `version`.
     fn listed(version: u64, objects: Vec<Object>) -> Self {
-        let mut given = Self::empty();
-        given.list(version, objects).unwrap();
-        given
+        let mut fixture = Self::empty();
+        fixture.list(version, objects).unwrap();
+        fixture
     }
 
     fn list(&mut self, version: u64, objects: Vec<Object>) -> Result<Vec<Change<Object>>, WentBackwards> {
@@ -93,123 +93,123 @@ impl Given {
 }
 
 #[test]
-fn a_write_is_readable_at_once_and_its_echo_changes_nothing() {
-    let mut given = Given::listed(10, vec![]);
-    assert_eq!(brief(&given.wrote(object("a", 1, 11))), [(None, Some(11), Origin::Write)]);
-    assert_eq!(given.version_of("a"), Some(11));
-    assert_eq!(brief(&given.store.applied(object("a", 1, 11))), []);
-    assert_eq!(given.version_of("a"), Some(11));
+fn a_write_is_readable_at_once_and_its_watch_event_changes_nothing() {
+    let mut fixture = Fixture::listed(10, vec![]);
+    assert_eq!(brief(&fixture.wrote(object("a", 1, 11))), [(None, Some(11), Origin::Write)]);
+    assert_eq!(fixture.version_of("a"), Some(11));
+    assert_eq!(brief(&fixture.store.applied(object("a", 1, 11))), []);
+    assert_eq!(fixture.version_of("a"), Some(11));
 }
 
 #[test]
-fn a_write_is_told_with_the_true_old_object() {
-    let mut given = Given::listed(10, vec![object("a", 1, 9)]);
-    assert_eq!(brief(&given.wrote(object("a", 1, 11))), [(Some(9), Some(11), Origin::Write)]);
+fn a_write_is_reported_with_the_object_that_was_stored_before() {
+    let mut fixture = Fixture::listed(10, vec![object("a", 1, 9)]);
+    assert_eq!(brief(&fixture.wrote(object("a", 1, 11))), [(Some(9), Some(11), Origin::Write)]);
 }
 
 #[test]
 fn an_event_older_than_a_write_does_not_undo_it() {
-    let mut given = Given::listed(10, vec![object("a", 1, 9)]);
-    given.wrote(object("a", 1, 14));
-    assert_eq!(brief(&given.store.applied(object("a", 1, 12))), []);
-    assert_eq!(given.version_of("a"), Some(14));
-    assert_eq!(brief(&given.store.applied(object("a", 1, 15))), [(Some(14), Some(15), Origin::Watch)]);
+    let mut fixture = Fixture::listed(10, vec![object("a", 1, 9)]);
+    fixture.wrote(object("a", 1, 14));
+    assert_eq!(brief(&fixture.store.applied(object("a", 1, 12))), []);
+    assert_eq!(fixture.version_of("a"), Some(14));
+    assert_eq!(brief(&fixture.store.applied(object("a", 1, 15))), [(Some(14), Some(15), Origin::Watch)]);
 }
 
 #[test]
-fn an_answer_older_than_what_the_watch_brought_does_not_undo_it() {
-    let mut given = Given::listed(10, vec![object("a", 1, 9)]);
-    given.store.applied(object("a", 1, 14));
-    assert_eq!(brief(&given.wrote(object("a", 1, 12))), []);
-    assert_eq!(given.version_of("a"), Some(14));
+fn a_write_response_older_than_a_watch_event_does_not_undo_it() {
+    let mut fixture = Fixture::listed(10, vec![object("a", 1, 9)]);
+    fixture.store.applied(object("a", 1, 14));
+    assert_eq!(brief(&fixture.wrote(object("a", 1, 12))), []);
+    assert_eq!(fixture.version_of("a"), Some(14));
 }
 
 #[test]
-fn a_late_answer_does_not_raise_what_the_watch_saw_deleted() {
-    let mut given = Given::listed(10, vec![]);
-    given.store.applied(object("a", 1, 11));
-    given.deleted("a", 1, 12);
-    assert_eq!(brief(&given.wrote(object("a", 1, 11))), []);
-    assert_eq!(given.version_of("a"), None);
+fn a_late_write_response_does_not_restore_a_deleted_object() {
+    let mut fixture = Fixture::listed(10, vec![]);
+    fixture.store.applied(object("a", 1, 11));
+    fixture.deleted("a", 1, 12);
+    assert_eq!(brief(&fixture.wrote(object("a", 1, 11))), []);
+    assert_eq!(fixture.version_of("a"), None);
 }
 
 #[test]
-fn of_two_answers_the_newer_stays_whichever_comes_first() {
-    let mut given = Given::listed(10, vec![]);
-    given.wrote(object("a", 1, 13));
-    assert_eq!(brief(&given.wrote(object("a", 1, 12))), []);
-    assert_eq!(given.version_of("a"), Some(13));
+fn the_newer_of_two_write_responses_wins_in_any_order() {
+    let mut fixture = Fixture::listed(10, vec![]);
+    fixture.wrote(object("a", 1, 13));
+    assert_eq!(brief(&fixture.wrote(object("a", 1, 12))), []);
+    assert_eq!(fixture.version_of("a"), Some(13));
 }
 
 #[test]
-fn a_deleted_object_is_gone_at_once_and_older_events_do_not_bring_it_back() {
-    let mut given = Given::listed(10, vec![object("a", 1, 9)]);
-    assert_eq!(brief(&given.wrote_gone("a", 1)), [(Some(9), None, Origin::Write)]);
-    assert_eq!(brief(&given.store.applied(object("a", 1, 11))), []);
-    assert_eq!(given.version_of("a"), None);
-    assert_eq!(brief(&given.deleted("a", 1, 12)), []);
-    assert_eq!(given.store.tombstones(), 0, "the watch has passed it");
+fn a_deleted_object_is_gone_at_once_and_older_events_do_not_restore_it() {
+    let mut fixture = Fixture::listed(10, vec![object("a", 1, 9)]);
+    assert_eq!(brief(&fixture.wrote_gone("a", 1)), [(Some(9), None, Origin::Write)]);
+    assert_eq!(brief(&fixture.store.applied(object("a", 1, 11))), []);
+    assert_eq!(fixture.version_of("a"), None);
+    assert_eq!(brief(&fixture.deleted("a", 1, 12)), []);
+    assert_eq!(fixture.store.tombstones(), 0, "the watch has passed it");
 }
 
 #[test]
-fn an_object_deleted_before_the_watch_ever_showed_it_does_not_appear() {
-    let mut given = Given::listed(10, vec![]);
-    given.wrote_gone("a", 1);
-    assert_eq!(brief(&given.store.applied(object("a", 1, 11))), []);
-    assert_eq!(given.version_of("a"), None);
+fn an_object_deleted_before_its_first_watch_event_does_not_appear() {
+    let mut fixture = Fixture::listed(10, vec![]);
+    fixture.wrote_gone("a", 1);
+    assert_eq!(brief(&fixture.store.applied(object("a", 1, 11))), []);
+    assert_eq!(fixture.version_of("a"), None);
 }
 
 #[test]
 fn a_new_object_under_a_deleted_name_is_another_object() {
-    let mut given = Given::listed(10, vec![object("a", 1, 9)]);
-    given.wrote_gone("a", 1);
-    assert_eq!(brief(&given.wrote(object("a", 2, 13))), [(None, Some(13), Origin::Write)]);
-    assert_eq!(brief(&given.deleted("a", 1, 12)), [], "the old one's end is not the new one's");
-    assert_eq!(given.version_of("a"), Some(13));
+    let mut fixture = Fixture::listed(10, vec![object("a", 1, 9)]);
+    fixture.wrote_gone("a", 1);
+    assert_eq!(brief(&fixture.wrote(object("a", 2, 13))), [(None, Some(13), Origin::Write)]);
+    assert_eq!(brief(&fixture.deleted("a", 1, 12)), [], "the old one's end is not the new one's");
+    assert_eq!(fixture.version_of("a"), Some(13));
 }
 
 #[test]
 fn a_deletion_of_an_earlier_incarnation_leaves_the_present_one() {
-    let mut given = Given::listed(10, vec![object("a", 2, 9)]);
-    assert_eq!(brief(&given.wrote_gone("a", 1)), []);
-    assert_eq!(given.version_of("a"), Some(9));
+    let mut fixture = Fixture::listed(10, vec![object("a", 2, 9)]);
+    assert_eq!(brief(&fixture.wrote_gone("a", 1)), []);
+    assert_eq!(fixture.version_of("a"), Some(9));
 }
 
 #[test]
-fn an_object_made_again_under_its_name_is_told_as_two_changes() {
-    let mut given = Given::listed(10, vec![object("a", 1, 9)]);
-    let changes = given.store.applied(object("a", 2, 12));
+fn a_recreated_object_is_reported_as_two_changes() {
+    let mut fixture = Fixture::listed(10, vec![object("a", 1, 9)]);
+    let changes = fixture.store.applied(object("a", 2, 12));
     assert_eq!(brief(&changes), [(Some(9), None, Origin::Watch), (None, Some(12), Origin::Watch)]);
 }
 
 #[test]
 fn a_relist_older_than_a_write_does_not_undo_it() {
-    let mut given = Given::listed(10, vec![object("a", 1, 9)]);
-    given.wrote(object("a", 1, 14));
-    given.wrote(object("b", 2, 15));
-    let changes = given.list(12, vec![object("a", 1, 9)]).unwrap();
+    let mut fixture = Fixture::listed(10, vec![object("a", 1, 9)]);
+    fixture.wrote(object("a", 1, 14));
+    fixture.wrote(object("b", 2, 15));
+    let changes = fixture.list(12, vec![object("a", 1, 9)]).unwrap();
     assert_eq!(brief(&changes), []);
-    assert_eq!((given.version_of("a"), given.version_of("b")), (Some(14), Some(15)));
+    assert_eq!((fixture.version_of("a"), fixture.version_of("b")), (Some(14), Some(15)));
 }
 
 #[test]
-fn a_relist_that_began_before_a_delete_does_not_bring_the_object_back() {
-    let mut given = Given::listed(10, vec![object("a", 1, 9)]);
-    given.store.begin_list();
-    given.wrote_gone("a", 1);
-    assert_eq!(brief(&given.store.listed(object("a", 1, 9))), []);
-    given.store.end_list(&rv(10)).unwrap();
-    assert_eq!(given.version_of("a"), None);
-    assert_eq!(given.store.tombstones(), 1, "its deletion has not been seen yet");
-    given.store.begin_list();
-    given.store.end_list(&rv(13)).unwrap();
-    assert_eq!(given.store.tombstones(), 0, "a list that began later is proof enough");
+fn a_relist_that_began_before_a_delete_does_not_restore_the_object() {
+    let mut fixture = Fixture::listed(10, vec![object("a", 1, 9)]);
+    fixture.store.begin_list();
+    fixture.wrote_gone("a", 1);
+    assert_eq!(brief(&fixture.store.listed(object("a", 1, 9))), []);
+    fixture.store.end_list(&rv(10)).unwrap();
+    assert_eq!(fixture.version_of("a"), None);
+    assert_eq!(fixture.store.tombstones(), 1, "its deletion has not been seen yet");
+    fixture.store.begin_list();
+    fixture.store.end_list(&rv(13)).unwrap();
+    assert_eq!(fixture.store.tombstones(), 0, "a list that began later is proof enough");
 }
 
 #[test]
-fn what_was_deleted_during_a_disconnect_is_told_by_the_relist() {
-    let mut given = Given::listed(10, vec![object("a", 1, 8), object("b", 2, 9)]);
-    let changes = given.list(20, vec![object("b", 2, 15), object("c", 3, 16)]).unwrap();
+fn a_deletion_during_a_disconnect_is_reported_by_the_relist() {
+    let mut fixture = Fixture::listed(10, vec![object("a", 1, 8), object("b", 2, 9)]);
+    let changes = fixture.list(20, vec![object("b", 2, 15), object("c", 3, 16)]).unwrap();
     assert_eq!(
         brief(&changes),
         [
@@ -222,133 +222,133 @@ fn what_was_deleted_during_a_disconnect_is_told_by_the_relist() {
 
 #[test]
 fn a_write_that_was_undone_before_the_list_is_removed_by_it() {
-    let mut given = Given::listed(10, vec![]);
-    given.store.begin_list();
-    given.wrote(object("a", 1, 12));
-    let changes = given.store.end_list(&rv(15)).unwrap();
+    let mut fixture = Fixture::listed(10, vec![]);
+    fixture.store.begin_list();
+    fixture.wrote(object("a", 1, 12));
+    let changes = fixture.store.end_list(&rv(15)).unwrap();
     assert_eq!(brief(&changes), [(Some(12), None, Origin::Relist)]);
 }
 
 #[test]
-fn the_first_list_is_told_apart_from_later_ones() {
-    let mut given = Given::empty();
-    let changes = given.list(10, vec![object("a", 1, 9)]).unwrap();
+fn the_first_list_has_another_origin_than_later_ones() {
+    let mut fixture = Fixture::empty();
+    let changes = fixture.list(10, vec![object("a", 1, 9)]).unwrap();
     assert_eq!(brief(&changes), [(None, Some(9), Origin::InitialList)]);
-    let changes = given.list(12, vec![object("a", 1, 11)]).unwrap();
+    let changes = fixture.list(12, vec![object("a", 1, 11)]).unwrap();
     assert_eq!(brief(&changes), [(Some(9), Some(11), Origin::Relist)]);
 }
 
 #[test]
 fn a_write_before_the_first_list_survives_it() {
-    let mut given = Given::empty();
-    given.wrote(object("a", 1, 12));
-    given.list(11, vec![]).unwrap();
-    assert_eq!(given.version_of("a"), Some(12));
+    let mut fixture = Fixture::empty();
+    fixture.wrote(object("a", 1, 12));
+    fixture.list(11, vec![]).unwrap();
+    assert_eq!(fixture.version_of("a"), Some(12));
 }
 
 #[test]
-fn an_answer_outside_the_selector_is_not_inserted() {
-    let mut given = Given::listed(10, vec![]);
-    assert_eq!(brief(&given.wrote_outside(object("a", 1, 11))), []);
-    assert_eq!(given.version_of("a"), None);
+fn a_write_response_outside_the_selector_is_not_inserted() {
+    let mut fixture = Fixture::listed(10, vec![]);
+    assert_eq!(brief(&fixture.wrote_outside(object("a", 1, 11))), []);
+    assert_eq!(fixture.version_of("a"), None);
 }
 
 #[test]
-fn an_answer_that_left_the_selector_removes_the_object_and_older_events_do_not_bring_it_back() {
-    let mut given = Given::listed(10, vec![object("a", 1, 9)]);
-    assert_eq!(brief(&given.wrote_outside(object("a", 1, 13))), [(Some(9), None, Origin::Write)]);
-    assert_eq!(brief(&given.store.applied(object("a", 1, 12))), []);
-    assert_eq!(brief(&given.deleted("a", 1, 13)), [], "the echo");
-    assert_eq!(given.store.tombstones(), 0);
+fn a_write_response_that_left_the_selector_removes_the_object_and_older_events_do_not_restore_it() {
+    let mut fixture = Fixture::listed(10, vec![object("a", 1, 9)]);
+    assert_eq!(brief(&fixture.wrote_outside(object("a", 1, 13))), [(Some(9), None, Origin::Write)]);
+    assert_eq!(brief(&fixture.store.applied(object("a", 1, 12))), []);
+    assert_eq!(brief(&fixture.deleted("a", 1, 13)), [], "the echo");
+    assert_eq!(fixture.store.tombstones(), 0);
 }
 
 #[test]
 fn an_object_that_left_the_selector_may_come_back() {
-    let mut given = Given::listed(10, vec![object("a", 1, 9)]);
-    given.wrote_outside(object("a", 1, 13));
-    assert_eq!(brief(&given.store.applied(object("a", 1, 14))), [(None, Some(14), Origin::Watch)]);
+    let mut fixture = Fixture::listed(10, vec![object("a", 1, 9)]);
+    fixture.wrote_outside(object("a", 1, 13));
+    assert_eq!(brief(&fixture.store.applied(object("a", 1, 14))), [(None, Some(14), Origin::Watch)]);
 }
 
 #[test]
-fn an_older_departure_does_not_remove_what_a_write_brought_back() {
-    let mut given = Given::listed(10, vec![object("a", 1, 9)]);
-    given.wrote(object("a", 1, 14));
-    assert_eq!(brief(&given.deleted("a", 1, 12)), []);
-    assert_eq!(given.version_of("a"), Some(14));
+fn an_older_removal_does_not_undo_a_write_that_restored_the_object() {
+    let mut fixture = Fixture::listed(10, vec![object("a", 1, 9)]);
+    fixture.wrote(object("a", 1, 14));
+    assert_eq!(brief(&fixture.deleted("a", 1, 12)), []);
+    assert_eq!(fixture.version_of("a"), Some(14));
 }
 
 #[test]
-fn an_answer_whose_selection_only_the_server_knows_updates_but_does_not_insert() {
-    let mut given = Given::listed(10, vec![object("a", 1, 9)]);
-    let changes = given.store.wrote(object("a", 1, 11), false);
+fn a_write_response_that_only_the_server_can_select_updates_but_does_not_insert() {
+    let mut fixture = Fixture::listed(10, vec![object("a", 1, 9)]);
+    let changes = fixture.store.wrote(object("a", 1, 11), false);
     assert_eq!(brief(&changes), [(Some(9), Some(11), Origin::Write)]);
-    assert_eq!(brief(&given.store.wrote(object("b", 2, 12), false)), []);
+    assert_eq!(brief(&fixture.store.wrote(object("b", 2, 12), false)), []);
     assert_eq!(
-        brief(&given.deleted("a", 1, 11)),
+        brief(&fixture.deleted("a", 1, 11)),
         [(Some(11), None, Origin::Watch)],
         "the watch knows better"
     );
 }
 
 #[test]
-fn a_server_restored_from_a_backup_is_believed_after_a_second_list() {
-    let mut given = Given::listed(100, vec![object("a", 1, 90), object("b", 2, 95)]);
-    assert_eq!(given.list(50, vec![object("a", 1, 40)]).unwrap_err(), WentBackwards);
-    let changes = given.list(51, vec![object("a", 1, 40)]).unwrap();
+fn a_server_restored_from_a_backup_is_trusted_after_a_second_list() {
+    let mut fixture = Fixture::listed(100, vec![object("a", 1, 90), object("b", 2, 95)]);
+    assert_eq!(fixture.list(50, vec![object("a", 1, 40)]).unwrap_err(), WentBackwards);
+    let changes = fixture.list(51, vec![object("a", 1, 40)]).unwrap();
     assert_eq!(brief(&changes), [(Some(90), Some(40), Origin::Relist), (Some(95), None, Origin::Relist)]);
-    assert_eq!(brief(&given.store.applied(object("a", 1, 52))), [(Some(40), Some(52), Origin::Watch)]);
+    assert_eq!(brief(&fixture.store.applied(object("a", 1, 52))), [(Some(40), Some(52), Origin::Watch)]);
 }
 
 #[test]
 fn a_deletion_that_nothing_confirms_is_forgotten_after_a_while() {
-    let mut given = Given::listed(10, vec![]);
-    given.wrote_gone("a", 1);
-    given.store.expire(given.now + TOMBSTONE_LIFE / 2);
-    assert_eq!(given.store.tombstones(), 1);
-    given.store.expire(given.now + TOMBSTONE_LIFE);
-    assert_eq!(given.store.tombstones(), 0);
+    let mut fixture = Fixture::listed(10, vec![]);
+    fixture.wrote_gone("a", 1);
+    fixture.store.expire(fixture.now + tombstones::LIFE / 2);
+    assert_eq!(fixture.store.tombstones(), 1);
+    fixture.store.expire(fixture.now + tombstones::LIFE);
+    assert_eq!(fixture.store.tombstones(), 0);
 }
 
 #[test]
 fn an_object_that_cannot_be_decoded_in_a_list_keeps_its_last_form() {
-    let mut given = Given::listed(10, vec![object("a", 1, 9)]);
-    given.store.begin_list();
-    given.store.mark_seen(&key("a"));
-    assert_eq!(brief(&given.store.end_list(&rv(20)).unwrap()), []);
-    assert_eq!(given.version_of("a"), Some(9));
+    let mut fixture = Fixture::listed(10, vec![object("a", 1, 9)]);
+    fixture.store.begin_list();
+    fixture.store.mark_seen(&key("a"));
+    assert_eq!(brief(&fixture.store.end_list(&rv(20)).unwrap()), []);
+    assert_eq!(fixture.version_of("a"), Some(9));
 }
 
 #[test]
-fn indexes_follow_the_objects() {
-    let mut given = Given::listed(10, vec![owned("a", 1, 8, Some(7)), owned("b", 2, 9, Some(7))]);
-    given.store.declare_index(
+fn indexes_are_updated_with_the_objects() {
+    let mut fixture = Fixture::listed(10, vec![owned("a", 1, 8, Some(7)), owned("b", 2, 9, Some(7))]);
+    fixture.store.declare_index(
         "version",
         Arc::new(|object: &Object, found: &mut dyn FnMut(&str)| {
             found(object.labels.get("v").map_or("", |label| label));
         }),
     );
     let names = |objects: Vec<Arc<Object>>| objects.iter().map(|o| o.name().to_owned()).collect::<Vec<_>>();
-    assert_eq!(names(given.store.by_owner(&uid_of(7))), ["a", "b"]);
-    assert_eq!(names(given.store.by_index("version", "v9").unwrap()), ["b"]);
-    assert!(given.store.by_index("unknown", "x").is_none());
+    assert_eq!(names(fixture.store.by_owner(&uid_of(7))), ["a", "b"]);
+    assert_eq!(names(fixture.store.by_index("version", "v9").unwrap()), ["b"]);
+    assert!(fixture.store.by_index("unknown", "x").is_none());
 
-    given.store.applied(owned("a", 1, 11, Some(8)));
-    assert_eq!(names(given.store.by_owner(&uid_of(7))), ["b"]);
-    assert_eq!(names(given.store.by_owner(&uid_of(8))), ["a"]);
-    assert_eq!(names(given.store.by_index("version", "v8").unwrap()), Vec::<String>::new());
+    fixture.store.applied(owned("a", 1, 11, Some(8)));
+    assert_eq!(names(fixture.store.by_owner(&uid_of(7))), ["b"]);
+    assert_eq!(names(fixture.store.by_owner(&uid_of(8))), ["a"]);
+    assert_eq!(names(fixture.store.by_index("version", "v8").unwrap()), Vec::<String>::new());
 
-    given.deleted("b", 2, 12);
-    assert!(given.store.by_owner(&uid_of(7)).is_empty());
+    fixture.deleted("b", 2, 12);
+    assert!(fixture.store.by_owner(&uid_of(7)).is_empty());
 }
 
 #[test]
-fn the_size_goes_up_and_down_with_the_objects() {
-    let mut given = Given::listed(10, vec![]);
-    assert_eq!(given.store.bytes(), 0);
-    given.store.applied(object("a", 1, 11));
-    assert!(given.store.bytes() > 0);
-    given.deleted("a", 1, 12);
-    assert_eq!((given.store.bytes(), given.store.len()), (0, 0));
+fn the_size_in_bytes_grows_and_shrinks_with_the_objects() {
+    let mut fixture = Fixture::listed(10, vec![]);
+    assert_eq!(fixture.store.bytes(), 0);
+    fixture.store.applied(object("a", 1, 11));
+    assert!(fixture.store.bytes() > 0);
+    fixture.deleted("a", 1, 12);
+    assert_eq!((fixture.store.bytes(), fixture.store.len()), (0, 0));
 }
 
 #[test]
@@ -366,12 +366,14 @@ fn a_namespace_is_listed_without_its_neighbours() {
     assert_eq!(keys, ["a/x", "a/y"]);
 }
 
-// ---- The whole of it against a model server ------------------------------------------------------------------------
+// ---- The whole of it against a model server
+// ------------------------------------------------------------------------
 
-/// What a model server and its clients do.
+/// One act of the model server or its clients.
 #[derive(Debug, Clone)]
 enum Act {
-    /// Someone creates or updates an object; `ours`: it is us, and the answer reaches the store at once or late.
+    /// Someone creates or updates an object; `ours`: this process does, and the response reaches the store at
+    /// once or late.
     Put { name: u8, ours: Option<bool> },
     /// Someone deletes an object.
     Delete { name: u8, ours: bool },
@@ -379,7 +381,7 @@ enum Act {
     Deliver,
     /// The watch breaks and a list starts now; it is delivered after `later` more acts.
     Relist { later: u8 },
-    /// An answer that was late arrives.
+    /// A late response arrives.
     Answer,
 }
 
@@ -400,19 +402,19 @@ fn an_older_incarnation_does_not_come_back_after_its_successor_was_deleted() {
     let mut store = Store::default();
     store.begin_list();
     store.end_list(&rv(0)).unwrap();
-    // The watch lags: it has shown neither the first incarnation nor its end.
+    // The watch lags: it has delivered neither the first incarnation nor its deletion.
     store.wrote(object("a", 2, 6), true);
     store.wrote_gone(uid_of(2), &key("a"), now);
     assert!(store.applied(object("a", 1, 2)).is_empty());
     assert!(store.get(&key("a")).is_none());
-    // What comes after our write is news.
+    // Events after our write are new.
     assert_eq!(store.applied(object("a", 3, 8)).len(), 1);
 }
 
-/// Objects by name: incarnation and version.
+/// Objects by name: uid and version.
 type Live = BTreeMap<u8, (u8, u64)>;
 
-/// A server with a history, a watch on it that may lag, and a store fed by both.
+/// A server with a history, a watch that may lag, and a store fed by both.
 #[derive(Default)]
 struct Model {
     store: Store<Object>,
@@ -423,14 +425,14 @@ struct Model {
     /// Events not delivered: name, uid, version, deleted.
     events: std::collections::VecDeque<(u8, u8, u64, bool)>,
     late: Vec<(u8, u8, u64)>,
-    /// A list under way: its version, its content, acts until it is delivered.
+    /// A running list: its version, its content, acts until it is delivered.
     listing: Option<(u64, Live, u8)>,
-    /// Our writes, by name: incarnation and version.
+    /// Our writes, by name: uid and version.
     written: BTreeMap<u8, (u8, u64)>,
-    /// Incarnations that we deleted.
+    /// Uids that we deleted.
     buried: std::collections::HashSet<Uid>,
-    /// What subscribers think there is, from changes alone.
-    told: BTreeMap<String, (Uid, ResourceVersion)>,
+    /// The objects according to the changes that subscribers have seen.
+    reported: BTreeMap<String, (Uid, ResourceVersion)>,
 }
 
 impl Model {
@@ -438,10 +440,10 @@ impl Model {
         for change in changes {
             let old = change.old.as_ref().map(|old| (old.uid, old.resource_version.clone()));
             let name = change.object().unwrap().name().to_owned();
-            assert_eq!(self.told.get(&name).cloned(), old, "a change tells the true old object");
+            assert_eq!(self.reported.get(&name).cloned(), old, "a change tells the true old object");
             match change.new {
-                Some(new) => self.told.insert(name, (new.uid, new.resource_version.clone())),
-                None => self.told.remove(&name),
+                Some(new) => self.reported.insert(name, (new.uid, new.resource_version.clone())),
+                None => self.reported.remove(&name),
             };
         }
     }
@@ -505,7 +507,7 @@ impl Model {
         }
     }
 
-    /// What holds at every moment.
+    /// Checks the invariants.
     fn check(&self) {
         for object in self.store.iter() {
             assert!(!self.buried.contains(&object.uid), "what we deleted stays gone");
@@ -515,14 +517,14 @@ impl Model {
                 Some(held) if held.uid == uid_of(*uid) => {
                     assert!(held.resource_version.covers(&rv(*version)), "no going back behind our write");
                 }
-                // Something newer took its place, or nothing did: either way it must really be gone.
+                // Something newer replaced it, or nothing did: either way it must really be gone.
                 _ => assert_ne!(self.live.get(name).map(|(live, _)| live), Some(uid), "our write was lost"),
             }
         }
     }
 
     fn deliver(&mut self) {
-        // While a list is under way there is no watch.
+        // There is no watch while a list is running.
         if self.listing.is_some() {
             return;
         }
@@ -554,8 +556,8 @@ impl Model {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Whatever happens in whatever order: subscribers are told a consistent story, our writes are readable at once,
-    /// and when everything has been delivered the store holds exactly what the server holds.
+    /// In whatever order things happen: subscribers see consistent changes, our writes are readable at once,
+    /// and when everything has been delivered the store equals the server.
     #[test]
     fn a_store_ends_up_equal_to_the_server(acts in acts()) {
         let now = Instant::now();
@@ -586,7 +588,7 @@ proptest! {
             .map(|(name, (uid, version))| (name.to_string(), uid_of(*uid), rv(*version)))
             .collect();
         prop_assert_eq!(&held, &live);
-        let told: Vec<_> = model.told.iter().map(|(name, (uid, at))| (name.clone(), *uid, at.clone())).collect();
-        prop_assert_eq!(told, live);
+        let reported: Vec<_> = model.reported.iter().map(|(name, (uid, at))| (name.clone(), *uid, at.clone())).collect();
+        prop_assert_eq!(reported, live);
     }
 }

@@ -32,18 +32,26 @@ impl Bench {
     }
 
     fn record(&mut self, object: &str, note: &str) -> Entry {
-        self.ledger.record(event(object, note), Timestamp::UNIX_EPOCH, self.now)
+        let entry = self.ledger.record(event(object, note), Timestamp::UNIX_EPOCH, self.now);
+        assert_eq!(self.ledger.waiting(), self.counted());
+        entry
     }
 
     fn next(&mut self) -> Option<Write> {
+        assert_eq!(self.ledger.waiting(), self.counted());
         self.ledger.next(self.now)
     }
 
-    /// Does the next write: whether the Event object exists already, and the count.
+    /// Takes the next write; returns whether the Event object exists already, and the count.
     fn write(&mut self) -> Option<(bool, u32)> {
         let write = self.next()?;
-        assert_eq!(self.ledger.done(&write, Outcome::Done, self.now), 0);
+        assert_eq!(self.ledger.done(&write, WriteResult::Done, self.now), 0);
         Some((write.exists, write.count))
+    }
+
+    /// The number of events that wait, counted series by series.
+    fn counted(&self) -> u64 {
+        self.ledger.series.values().map(|series| u64::from(series.count - series.written)).sum()
     }
 
     fn pass(&mut self, seconds: u32) {
@@ -52,7 +60,7 @@ impl Bench {
 }
 
 #[test]
-fn equal_events_become_one_object_with_a_count_that_is_written_now_and_then() {
+fn equal_events_become_one_object_whose_count_is_written_from_time_to_time() {
     let mut bench = Bench::new();
     assert_eq!(bench.record("a", "hello"), Entry::New);
     assert_eq!(bench.write(), Some((false, 1)));
@@ -77,7 +85,7 @@ fn the_longer_a_series_goes_on_the_less_often_it_is_written() {
 }
 
 #[test]
-fn another_note_object_or_reason_is_another_series() {
+fn a_different_note_object_or_reason_starts_another_series() {
     let mut bench = Bench::new();
     bench.record("a", "hello");
     assert_eq!(bench.record("a", "world"), Entry::New);
@@ -89,7 +97,7 @@ fn another_note_object_or_reason_is_another_series() {
 }
 
 #[test]
-fn what_is_repeated_before_it_was_written_is_created_with_its_count() {
+fn an_event_repeated_before_its_first_write_is_created_with_its_count() {
     let mut bench = Bench::new();
     bench.record("a", "hello");
     bench.record("a", "hello");
@@ -97,7 +105,7 @@ fn what_is_repeated_before_it_was_written_is_created_with_its_count() {
     assert_eq!((write.exists, write.count), (false, 2));
     bench.record("a", "hello");
     assert_eq!(bench.next(), None, "one write of a series at a time");
-    bench.ledger.done(&write, Outcome::Done, bench.now);
+    bench.ledger.done(&write, WriteResult::Done, bench.now);
     bench.pass(30);
     assert_eq!(bench.write(), Some((true, 3)));
 }
@@ -116,7 +124,7 @@ fn a_series_ends_after_a_window_without_an_event() {
 }
 
 #[test]
-fn an_object_is_written_about_so_often_and_counts_wait_for_their_turn() {
+fn event_writes_per_object_are_limited_and_counts_are_delayed() {
     let mut bench = Bench::new();
     for note in ["1", "2", "3"] {
         bench.record("a", note);
@@ -138,7 +146,7 @@ fn an_object_is_written_about_so_often_and_counts_wait_for_their_turn() {
 }
 
 #[test]
-fn an_event_object_that_has_expired_is_made_anew_with_its_count() {
+fn an_expired_event_object_is_recreated_with_its_count() {
     let mut bench = Bench::new();
     bench.record("a", "hello");
     bench.write();
@@ -146,13 +154,13 @@ fn an_event_object_that_has_expired_is_made_anew_with_its_count() {
     bench.record("a", "hello");
     let write = bench.next().unwrap();
     assert!(write.exists);
-    bench.ledger.done(&write, Outcome::Gone, bench.now);
+    bench.ledger.done(&write, WriteResult::Gone, bench.now);
     let again = bench.next().unwrap();
     assert_eq!((again.exists, again.count, again.edition), (false, 2, write.edition + 1));
 }
 
 #[test]
-fn a_write_that_fails_is_tried_some_times_and_what_is_lost_is_counted() {
+fn a_failed_event_write_is_retried_and_lost_events_are_counted() {
     let mut bench = Bench::new();
     bench.record("a", "hello");
     bench.record("a", "hello");
@@ -160,7 +168,7 @@ fn a_write_that_fails_is_tried_some_times_and_what_is_lost_is_counted() {
     let lost = loop {
         let write = bench.next().unwrap();
         attempts += 1;
-        let lost = bench.ledger.done(&write, Outcome::Failed, bench.now);
+        let lost = bench.ledger.done(&write, WriteResult::Failed, bench.now);
         if lost > 0 {
             break lost;
         }
@@ -171,11 +179,15 @@ fn a_write_that_fails_is_tried_some_times_and_what_is_lost_is_counted() {
 
     bench.record("a", "hello");
     let write = bench.next().unwrap();
-    assert_eq!(bench.ledger.done(&write, Outcome::Refused, bench.now), 1, "at once where it makes no sense");
+    assert_eq!(
+        bench.ledger.done(&write, WriteResult::Refused, bench.now),
+        1,
+        "at once where it makes no sense"
+    );
 }
 
 #[test]
-fn memory_is_bounded_and_what_is_over_makes_room() {
+fn the_ledger_is_bounded_and_ended_series_make_room() {
     let mut bench = Bench::new();
     for object in ["a", "b", "c", "d", "e"] {
         assert_eq!(bench.record(object, "hello"), Entry::New);
@@ -189,7 +201,7 @@ fn memory_is_bounded_and_what_is_over_makes_room() {
 }
 
 #[test]
-fn a_write_that_was_cut_off_is_done_again() {
+fn a_cancelled_event_write_is_repeated() {
     let mut bench = Bench::new();
     bench.record("a", "hello");
     let cut_off = bench.next();
@@ -199,7 +211,7 @@ fn a_write_that_was_cut_off_is_done_again() {
 }
 
 #[test]
-fn at_the_end_everything_is_due() {
+fn a_flush_makes_all_event_writes_due() {
     let mut bench = Bench::new();
     for note in ["1", "2", "3", "4"] {
         bench.record("a", note);

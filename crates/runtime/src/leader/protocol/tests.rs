@@ -44,21 +44,21 @@ impl Bench {
         self.now += Duration::from_secs(seconds);
     }
 
-    fn decide(&self) -> Step {
+    fn decide(&self) -> LeaseAction {
         self.protocol.decide(self.now, wall())
     }
 
     fn write(&self) -> Write {
         match self.decide() {
-            Step::Write(write) => write,
+            LeaseAction::Write(write) => write,
             other => panic!("not a write: {other:?}"),
         }
     }
 
-    /// The seconds since the beginning until which it waits.
+    /// The seconds since the start until which the candidate waits.
     fn waits_until(&self) -> u64 {
         match self.decide() {
-            Step::Wait(until) => (until - self.began).as_secs(),
+            LeaseAction::Wait(until) => (until - self.began).as_secs(),
             other => panic!("it does not wait: {other:?}"),
         }
     }
@@ -85,9 +85,9 @@ impl Bench {
 }
 
 #[test]
-fn a_candidate_reads_first_and_creates_a_lease_that_is_not_there() {
+fn a_candidate_reads_first_and_creates_a_missing_lease() {
     let mut bench = Bench::new();
-    assert_eq!(bench.decide(), Step::Read);
+    assert_eq!(bench.decide(), LeaseAction::Read);
     bench.sees(None);
     let write = bench.write();
     assert_eq!(write.replaces, None);
@@ -108,14 +108,14 @@ fn a_released_lease_is_taken_at_once() {
 }
 
 #[test]
-fn a_holder_is_gone_when_its_record_did_not_change_for_its_duration_whatever_its_clock_says() {
+fn a_holder_expires_when_its_record_did_not_change_for_its_duration_whatever_its_clock_says() {
     for renewed in [-100_000, 0, 100_000] {
         let mut bench = Bench::new();
         bench.sees(Some(held_by("other", renewed)));
         assert_eq!(bench.waits_until(), 2, "it looks again");
         for _ in 0..7 {
             bench.pass(2);
-            assert_eq!(bench.decide(), Step::Read);
+            assert_eq!(bench.decide(), LeaseAction::Read);
             bench.sees(Some(held_by("other", renewed)));
         }
         assert_eq!(bench.waits_until(), 15);
@@ -125,7 +125,7 @@ fn a_holder_is_gone_when_its_record_did_not_change_for_its_duration_whatever_its
 }
 
 #[test]
-fn a_renewal_of_another_is_a_sign_of_life() {
+fn a_renewal_by_another_holder_extends_its_lease() {
     let mut bench = Bench::new();
     bench.sees(Some(held_by("other", 0)));
     bench.pass(14);
@@ -135,7 +135,7 @@ fn a_renewal_of_another_is_a_sign_of_life() {
 }
 
 #[test]
-fn a_change_of_something_else_in_the_lease_is_no_sign_of_life() {
+fn a_change_of_another_field_does_not_extend_the_lease() {
     let mut bench = Bench::new();
     bench.sees(Some(held_by("other", 0)));
     bench.pass(14);
@@ -145,7 +145,7 @@ fn a_change_of_something_else_in_the_lease_is_no_sign_of_life() {
 }
 
 #[test]
-fn a_record_that_says_no_duration_gets_ours() {
+fn a_record_without_a_duration_gets_our_own() {
     let mut bench = Bench::new();
     bench.sees(Some(Record { duration: None, ..held_by("other", 0) }));
     bench.protocol.watched(true);
@@ -153,7 +153,7 @@ fn a_record_that_says_no_duration_gets_ours() {
 }
 
 #[test]
-fn a_lease_that_was_deleted_is_created_anew_only_when_its_holder_must_have_noticed() {
+fn a_deleted_lease_is_recreated_only_when_its_holder_must_have_noticed() {
     let mut bench = Bench::new();
     bench.sees(Some(held_by("other", 0)));
     bench.pass(2);
@@ -181,7 +181,7 @@ fn a_leader_renews_every_retry_period_and_keeps_when_it_acquired() {
 }
 
 #[test]
-fn a_leader_whose_renewals_fail_goes_on_trying_and_is_lost_at_the_deadline() {
+fn a_leader_whose_renewals_fail_retries_and_loses_the_lease_at_the_deadline() {
     let mut bench = Bench::leading();
     bench.pass(2);
     bench.write();
@@ -189,15 +189,15 @@ fn a_leader_whose_renewals_fail_goes_on_trying_and_is_lost_at_the_deadline() {
     bench.fails(&Failed::Unknown);
     assert_eq!(bench.waits_until(), 4);
     bench.pass(2);
-    assert_eq!(bench.decide(), Step::Read);
+    assert_eq!(bench.decide(), LeaseAction::Read);
     let sent = bench.now;
     bench.pass(5);
     bench.protocol.failed(&Failed::Unknown, sent, bench.now, 2 * SECOND);
-    assert_eq!(bench.decide(), Step::Read, "at once, since it hung for so long");
+    assert_eq!(bench.decide(), LeaseAction::Read, "at once, since it hung for so long");
     bench.fails(&Failed::Unknown);
     assert_eq!(bench.waits_until(), 10, "the deadline, not the next try");
     bench.pass(1);
-    assert_eq!(bench.decide(), Step::Lost(Loss::Deadline));
+    assert_eq!(bench.decide(), LeaseAction::Lost(Loss::Deadline));
 }
 
 #[test]
@@ -212,43 +212,43 @@ fn the_deadline_counts_from_when_the_renewal_was_sent() {
 }
 
 #[test]
-fn a_conflict_is_looked_into_at_once() {
+fn a_conflict_is_followed_by_a_read_at_once() {
     let mut bench = Bench::leading();
     bench.pass(2);
     bench.protocol.sending();
     bench.fails(&Failed::Conflict);
-    assert_eq!(bench.decide(), Step::Read);
+    assert_eq!(bench.decide(), LeaseAction::Read);
     let ours = bench.protocol.last.clone();
     bench.sees(ours);
     assert_eq!(bench.write().replaces.as_deref(), Some("2"), "somebody set a label, say");
 }
 
 #[test]
-fn conflicts_without_end_are_no_storm_of_requests() {
+fn endless_conflicts_do_not_cause_a_storm_of_requests() {
     let mut bench = Bench::leading();
     bench.pass(2);
     for _ in 0..CALM_CONFLICTS {
         bench.fails(&Failed::Conflict);
-        assert_eq!(bench.decide(), Step::Read);
+        assert_eq!(bench.decide(), LeaseAction::Read);
     }
     bench.fails(&Failed::Conflict);
     assert_eq!(bench.waits_until(), 4);
 }
 
 #[test]
-fn a_lease_that_is_anothers_is_lost_at_once() {
+fn a_lease_with_another_holder_is_lost_at_once() {
     for thief in ["thief", ""] {
         let mut bench = Bench::leading();
         bench.pass(2);
         bench.protocol.sending();
         bench.fails(&Failed::Conflict);
         bench.sees(Some(held_by(thief, 1)));
-        assert_eq!(bench.decide(), Step::Lost(Loss::Taken(thief.into())));
+        assert_eq!(bench.decide(), LeaseAction::Lost(Loss::Taken(thief.into())));
     }
 }
 
 #[test]
-fn a_leader_creates_its_lease_anew_when_somebody_deleted_it() {
+fn a_leader_recreates_its_deleted_lease() {
     let mut bench = Bench::leading();
     bench.pass(2);
     bench.protocol.sending();
@@ -262,7 +262,7 @@ fn a_leader_creates_its_lease_anew_when_somebody_deleted_it() {
 }
 
 #[test]
-fn an_acquisition_whose_answer_was_lost_leads_only_after_a_write_that_is_known_to_have_worked() {
+fn a_candidate_whose_acquisition_response_was_lost_leads_only_after_a_confirmed_write() {
     let mut bench = Bench::new();
     bench.sees(None);
     let write = bench.write();
@@ -281,7 +281,9 @@ fn an_acquisition_whose_answer_was_lost_leads_only_after_a_write_that_is_known_t
 #[test]
 fn a_release_empties_the_holder_and_lasts_a_second() {
     let mut bench = Bench::leading();
-    let Some(Step::Write(write)) = bench.protocol.release(bench.now, wall()) else { panic!("no write") };
+    let Some(LeaseAction::Write(write)) = bench.protocol.release(bench.now, wall()) else {
+        panic!("no write")
+    };
     assert_eq!(write.replaces.as_deref(), Some("1"));
     assert_eq!((&*write.record.holder, write.record.duration), ("", Some(SECOND)));
     assert_eq!(write.record.transitions, 0);
@@ -291,7 +293,7 @@ fn a_release_empties_the_holder_and_lasts_a_second() {
 }
 
 #[test]
-fn who_never_claimed_a_lease_has_nothing_to_release() {
+fn a_candidate_that_never_held_the_lease_has_nothing_to_release() {
     let mut bench = Bench::new();
     assert_eq!(bench.protocol.release(bench.now, wall()), None);
     bench.fails(&Failed::Unknown);
@@ -299,18 +301,18 @@ fn who_never_claimed_a_lease_has_nothing_to_release() {
     bench.protocol.sending();
     bench.fails(&Failed::Unknown);
     let again = bench.now + 2 * SECOND;
-    assert_eq!(bench.protocol.release(bench.now, wall()), Some(Step::Wait(again)), "not in a storm");
+    assert_eq!(bench.protocol.release(bench.now, wall()), Some(LeaseAction::Wait(again)), "not in a storm");
 }
 
 #[test]
-fn a_release_after_a_renewal_that_was_cut_off_looks_first() {
+fn a_release_after_a_cancelled_renewal_reads_the_lease_first() {
     let mut bench = Bench::leading();
     bench.pass(2);
     let write = bench.write();
     bench.protocol.sending();
-    assert_eq!(bench.protocol.release(bench.now, wall()), Some(Step::Read));
+    assert_eq!(bench.protocol.release(bench.now, wall()), Some(LeaseAction::Read));
     bench.sees(Some(write.record));
-    assert!(matches!(bench.protocol.release(bench.now, wall()), Some(Step::Write(_))));
+    assert!(matches!(bench.protocol.release(bench.now, wall()), Some(LeaseAction::Write(_))));
     bench.sees(Some(held_by("other", 0)));
     assert_eq!(bench.protocol.release(bench.now, wall()), None, "it is not ours to release");
 }

@@ -1,4 +1,4 @@
-//! Certificates from files that somebody else keeps (cert-manager, a mounted Secret).
+//! Certificates from files that another program maintains (cert-manager, a mounted Secret).
 
 use std::io;
 use std::path::PathBuf;
@@ -9,56 +9,57 @@ use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 
 use super::serving::{BadPair, Serving};
-use crate::manager::{Context, Part};
+use crate::manager::{Context, Runnable};
 use crate::metrics::Metrics;
 
-/// Files that cannot be served.
+/// An error of the certificate files.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
     /// A file cannot be read.
     #[error("cannot read {path}: {error}")]
     Read {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
-    /// They are read, and do not fit.
+    /// The files are readable, but do not contain a valid pair.
     #[error("{certificate} and {key} cannot be served: {error}")]
     Pair {
         /// The certificate's file.
         certificate: PathBuf,
         /// The key's file.
         key: PathBuf,
-        /// Why.
+        /// The reason why the pair cannot be served.
         #[source]
         error: BadPair,
     },
 }
 
-/// A certificate and its key in two files, read again when their content changes, however it does (written, renamed, a
-/// symbolic link swapped). A pair that does not fit, half-way through such a change say, is not served; the old one goes on.
+/// A certificate and its key in two files, read again when their content changes in any way (written,
+/// renamed, a symbolic link swapped). A pair that does not match, for example during such a change, is not
+/// served; the old one stays in use.
 #[derive(Clone, Debug)]
 pub struct CertificateFiles {
     certificate: PathBuf,
     key: PathBuf,
     interval: Duration,
     serving: Serving,
-    /// What was last tried, so that files that stay wrong are complained about once.
+    /// The last content that was tried, so that persistent errors are logged once.
     tried: Arc<Mutex<Option<Vec<u8>>>>,
     reads: Counter,
     errors: Counter,
 }
 
 impl CertificateFiles {
-    /// Follows two PEM files, looking every 10 seconds.
+    /// Reads two PEM files, and checks them for changes every 10 seconds.
     pub fn new(certificate: impl Into<PathBuf>, key: impl Into<PathBuf>, metrics: &Metrics) -> Self {
         let (reads, errors) = (Counter::default(), Counter::default());
         metrics.with_registry(|registry| {
-            let help = "Times that the certificate's files were read";
+            let help = "Successful reads of the certificate files";
             registry.register("certwatcher_read_certificate", help, reads.clone());
-            let help = "Times that the certificate's files could not be used";
+            let help = "Reads of the certificate files that failed";
             registry.register("certwatcher_read_certificate_errors", help, errors.clone());
         });
         Self {
@@ -72,22 +73,22 @@ impl CertificateFiles {
         }
     }
 
-    /// Looks this often.
+    /// Sets the interval of the checks.
     #[must_use]
     pub fn every(self, interval: Duration) -> Self {
         Self { interval, ..self }
     }
 
-    /// The certificate to serve, as it is now and will be.
+    /// The certificate to serve; it is updated when the files change.
     pub fn serving(&self) -> &Serving {
         &self.serving
     }
 
-    /// The part `webhook certificates`, for [`Stage::Webhooks`](crate::manager::Stage::Webhooks). The first read must
-    /// succeed, or the process ends and says why.
-    pub fn part(&self) -> Part {
+    /// Returns the runnable `webhook certificates`, for [`Stage::Webhooks`](crate::manager::Stage::Webhooks).
+    /// If the first read fails, the process ends with the error.
+    pub fn runnable(&self) -> Runnable {
         let files = self.clone();
-        Part::new("webhook certificates", move |context: Context| {
+        Runnable::new("webhook certificates", move |context: Context| {
             let files = files.clone();
             async move {
                 files.look().await?;
@@ -99,17 +100,20 @@ impl CertificateFiles {
                     }
                     match files.look().await {
                         Ok(true) => {
-                            tracing::info!(path = %files.certificate.display(), "the certificate was read again");
+                            tracing::info!(path = %files.certificate.display(), "serving certificate reloaded from its files");
                         }
                         Ok(false) => {}
-                        Err(error) => tracing::warn!(%error, "the old certificate is served on"),
+                        Err(error) => {
+                            tracing::warn!(%error, "certificate files cannot be used; still serving the old certificate");
+                        }
                     }
                 }
             }
         })
     }
 
-    /// Reads the files; whether there is a new certificate. Content that was tried before is not tried again.
+    /// Reads the files; returns true if there is a new certificate. Content that was tried before is not
+    /// tried again.
     async fn look(&self) -> Result<bool, FilesError> {
         let read = async |path: &PathBuf| {
             tokio::fs::read(path).await.map_err(|error| FilesError::Read { path: path.clone(), error })
@@ -158,7 +162,8 @@ mod tests {
     async fn files_are_read_again_when_written_renamed_or_swapped_by_a_symbolic_link() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
-        // As the kubelet mounts a Secret: files link into a directory that is itself a link, swapped at once.
+        // This is how the kubelet mounts a Secret: the files are links into a directory that is itself a
+        // link, swapped atomically.
         write(&root.join("v1"));
         symlink("v1", root.join("..data")).unwrap();
         for name in ["tls.crt", "tls.key"] {
@@ -182,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn half_a_change_is_not_served_and_the_other_half_heals_it() {
+    async fn a_certificate_without_its_key_is_not_served_until_the_key_is_replaced_too() {
         let root = tempfile::tempdir().unwrap();
         write(root.path());
         let files = files(root.path());
@@ -192,7 +197,10 @@ mod tests {
         let new_key = fs::read(root.path().join("tls.key")).unwrap();
         fs::write(root.path().join("tls.key"), old_key).unwrap();
         let error = files.look().await.unwrap_err();
-        assert!(error.to_string().ends_with("cannot be served: the key is not the certificate's"), "{error}");
+        assert!(
+            error.to_string().ends_with("cannot be served: the key does not belong to the certificate"),
+            "{error}"
+        );
         assert!(!files.look().await.unwrap(), "the same wrong pair is an error once");
         fs::write(root.path().join("tls.key"), new_key).unwrap();
         assert!(files.look().await.unwrap());

@@ -1,4 +1,4 @@
-//! Telling the API server whom to trust: the authorities go into the configurations that make it call us.
+//! Injection of the CA bundle into webhook configurations.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::secret::{Certificates, MANAGER, RETRY, content};
 use crate::cache::{Cache, Full, Reader, Selection, Shape, SyncState};
 use crate::client::{Client, ClientError, Patch};
 use crate::key::ObjectKey;
-use crate::manager::{Context, Part};
+use crate::manager::{Context, Runnable};
 use crate::meta::Meta;
 use crate::resource::ResourceType;
 
@@ -37,27 +37,27 @@ enum TargetKind {
 }
 
 impl Target {
-    /// All webhooks of this ValidatingWebhookConfiguration.
+    /// Selects all webhooks of this ValidatingWebhookConfiguration.
     pub fn validating(name: impl Into<String>) -> Self {
         Self { kind: TargetKind::Validating, name: name.into() }
     }
 
-    /// All webhooks of this MutatingWebhookConfiguration.
+    /// Selects all webhooks of this MutatingWebhookConfiguration.
     pub fn mutating(name: impl Into<String>) -> Self {
         Self { kind: TargetKind::Mutating, name: name.into() }
     }
 
-    /// The conversion webhook of this CustomResourceDefinition.
+    /// Selects the conversion webhook of this CustomResourceDefinition.
     pub fn definition(name: impl Into<String>) -> Self {
         Self { kind: TargetKind::Definition, name: name.into() }
     }
 
-    /// Its name.
+    /// The name of the configuration.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its kind.
+    /// The kind of the configuration.
     pub fn resource(&self) -> ResourceType {
         match self.kind {
             TargetKind::Validating => ResourceType::of::<ValidatingWebhookConfiguration>(),
@@ -67,7 +67,7 @@ impl Target {
     }
 }
 
-/// What of any of the three kinds is looked at.
+/// The fields that the injector reads of any of the three kinds.
 #[derive(Debug, Deserialize)]
 struct Configuration {
     metadata: Meta,
@@ -117,9 +117,9 @@ impl Shape for Configuration {
 }
 
 impl Configuration {
-    /// The JSON patch that puts this bundle (in base64) where another one is; empty if there is no such place.
+    /// Returns the JSON patch that sets this bundle (in base64) where it differs; empty if nothing differs.
     ///
-    /// Each place is tested first: a patch made for another list of webhooks changes nothing.
+    /// Each index is tested first: a patch made for another list of webhooks changes nothing.
     fn patch(&self, bundle: &str) -> Vec<Value> {
         let differs = |config: &ClientConfig| config.ca_bundle.as_deref() != Some(bundle);
         let mut operations = Vec::new();
@@ -144,11 +144,12 @@ impl Configuration {
     }
 }
 
-/// Puts the authorities into the configurations, keeps them there, and notes when all have them.
+/// Writes the CA bundle into the configurations, keeps it there, and records when all have it.
 ///
-/// For the leader only: replicas that follow the Secret at their own pace would undo each other's writes. A configuration that does not
-/// exist yet gets them when it appears; one that is already right costs no write.
-#[must_use = "make it a part of a manager"]
+/// Runs on the leader only: replicas that follow the Secret at their own pace would undo each other's
+/// writes. A configuration that does not exist yet gets the bundle when it appears; one that is already
+/// right costs no write.
+#[must_use = "add it to a manager"]
 pub struct Injector {
     certificates: Certificates,
     targets: Vec<Target>,
@@ -171,7 +172,7 @@ enum InjectError {
 }
 
 impl Certificates {
-    /// The part that puts the authorities into the webhook configurations; for the leader only.
+    /// Returns the injector of these certificates; for the leader only.
     pub fn injector(&self, targets: impl IntoIterator<Item = Target>) -> Injector {
         Injector::new(self.clone(), targets)
     }
@@ -182,10 +183,11 @@ impl Injector {
         Self { certificates, targets: targets.into_iter().collect() }
     }
 
-    /// The part `webhook authorities`, for [`Stage::Controllers`](crate::manager::Stage::Controllers).
-    pub fn into_part(self) -> Part {
+    /// Returns the runnable `webhook authorities`, for
+    /// [`Stage::Controllers`](crate::manager::Stage::Controllers).
+    pub fn into_runnable(self) -> Runnable {
         let injector = Arc::new(self);
-        Part::new("webhook authorities", move |context: Context| {
+        Runnable::new("webhook authorities", move |context: Context| {
             let injector = Arc::clone(&injector);
             async move {
                 injector.keep(&context).await;
@@ -205,7 +207,7 @@ impl Injector {
         subscriptions.extend(targets.iter().map(|(_, reader)| reader.subscribe(waker(&changed))));
         cache.start();
         context.ready();
-        // A definition or configuration that does not exist is synced too: there is none.
+        // The cache of a definition or configuration that does not exist is synced too, and empty.
         let all_synced = async {
             secret.synced().await;
             for (_, reader) in &targets {
@@ -224,7 +226,7 @@ impl Injector {
                 }
                 Err(error) => {
                     failures += 1;
-                    tracing::warn!(%error, failures, "the webhooks' authorities are not in all configurations");
+                    tracing::warn!(%error, failures, "CA bundle could not be written to all webhook configurations");
                     Some(RETRY.delay(failures, u64::from(std::process::id()) << 40))
                 }
             };
@@ -252,18 +254,18 @@ fn waker<S>(changed: &Arc<Notify>) -> impl Fn(&crate::cache::Change<S>) + Send +
 
 fn target_reader(cache: &Cache, target: &Target) -> Reader<Configuration> {
     let named = Selection::all().fields(&format!("metadata.name={}", target.name));
-    // A name is always a valid selector; were it not, all objects of the kind would do as well.
+    // A name is always a valid selector; otherwise all objects of the kind would be watched.
     cache.reader_of(&target.resource(), &named.unwrap_or_default())
 }
 
-/// Writes what differs; then, once all are right, that all are.
+/// Writes what differs, and then, once all configurations are right, records that.
 async fn inject(
     client: &Client,
     certificates: &Certificates,
     secret: &Reader<Full<Secret>>,
     targets: &[(&Target, Reader<Configuration>)],
 ) -> Result<(), InjectError> {
-    // Made by who serves; until then there is nothing to tell.
+    // The serving replica creates the Secret; until then there is nothing to inject.
     let Some(secret) = secret.get(&certificates.inner.secret) else { return Ok(()) };
     let mut keyring = Keyring::read(&content(&secret))?;
     let bundle = json!(ByteString(keyring.bundle().into_bytes()));
@@ -283,12 +285,12 @@ async fn inject(
         if !patch.is_empty() {
             let objects = client.objects_of::<Value>(target.resource());
             objects.patch(&key, &Patch::Json(patch.into()), MANAGER).await?;
-            tracing::info!(target = %target.name, "the webhooks' authorities were put into a configuration");
+            tracing::info!(target = %target.name, "CA bundle written to webhook configuration");
         }
     }
     if known && keyring.announce((certificates.inner.clock)()) {
         match certificates.update(&secret, &keyring).await {
-            // Somebody changed it meanwhile, and the cache is about to tell.
+            // The configuration changed meanwhile, and the cache is about to deliver the change.
             Err(error) if error.is_conflict() => {}
             result => result?,
         }

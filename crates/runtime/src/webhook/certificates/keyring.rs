@@ -1,12 +1,12 @@
-//! The Secret of the webhooks' certificates: a [`Keyring`](rotation::Keyring) and its layout.
+//! The Secret of the webhook certificates: a [`Keyring`](rotation::Keyring) and its layout.
 //!
-//! | key of the Secret | what |
+//! | key of the Secret | content |
 //! | --- | --- |
 //! | `tls.crt`, `tls.key` | the serving certificate and its key |
-//! | `ca.crt` | all trusted authorities: what configurations get as `caBundle` |
-//! | `authorities.json` | the authorities with their keys, and what is known of each |
+//! | `ca.crt` | all trusted CAs: the `caBundle` of configurations |
+//! | `authorities.json` | the CAs with their keys and rotation times |
 //!
-//! Times are read from the certificates; only what a certificate cannot say is stored beside it.
+//! Times are read from the certificates; only what a certificate cannot contain is stored beside it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,24 +23,21 @@ const KEY: &str = "tls.key";
 const BUNDLE: &str = "ca.crt";
 const AUTHORITIES: &str = "authorities.json";
 
-/// The name of our authorities, before a digest.
-const NAME: &str = "windlass webhooks";
-
 /// A Secret's content.
 pub(super) type Content = BTreeMap<String, ByteString>;
 
-/// Content that is not what this module wrote, or certificates that cannot be made. Says nothing of keys.
+/// Content that this module did not write, or certificates that cannot be issued. Never contains keys.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyringError {
-    /// The Secret has content, and not ours.
+    /// The Secret has content of another program.
     #[error(
-        "it holds something else ({0} is missing); delete it, or choose another name for the webhooks' Secret"
+        "it has other content ({0} is missing); delete it, or choose another name for the Secret of the certificates"
     )]
     Foreign(&'static str),
     /// The content is ours and damaged.
-    #[error("its {0} is damaged; delete the Secret, and it is made anew")]
+    #[error("its {0} is damaged; delete the Secret, and it will be recreated")]
     Damaged(&'static str),
-    /// A certificate cannot be made; a name may be wrong.
+    /// A certificate cannot be issued; a name may be invalid.
     #[error(transparent)]
     Make(PkiError),
 }
@@ -48,7 +45,7 @@ pub enum KeyringError {
 impl From<PkiError> for KeyringError {
     fn from(error: PkiError) -> Self {
         match error {
-            // All that is read while certificates are made are our authorities.
+            // Only our own CAs are read while certificates are issued.
             PkiError::NotACertificate | PkiError::NotAKey | PkiError::NoSigningKey => {
                 Self::Damaged(AUTHORITIES)
             }
@@ -57,7 +54,7 @@ impl From<PkiError> for KeyringError {
     }
 }
 
-/// Authorities and the serving certificate, as the Secret holds them.
+/// CAs and the serving certificate, as the Secret holds them.
 #[derive(Clone, Default, PartialEq)]
 pub(super) struct Keyring(rotation::Keyring);
 
@@ -67,7 +64,7 @@ impl fmt::Debug for Keyring {
     }
 }
 
-/// An authority in `authorities.json`.
+/// A CA in `authorities.json`.
 #[derive(Serialize, Deserialize)]
 struct Authority {
     certificate: String,
@@ -99,7 +96,7 @@ fn pem(content: &Content, key: &'static str) -> Result<String, KeyringError> {
 }
 
 impl Keyring {
-    /// From a Secret. One without content is an empty keyring: somebody made room for it.
+    /// Reads a Secret. One without content is an empty keyring: it was created in advance.
     pub(super) fn read(content: &Content) -> Result<Self, KeyringError> {
         if content.values().all(|value| value.0.is_empty()) {
             return Ok(Self::default());
@@ -112,7 +109,7 @@ impl Keyring {
         Ok(Self(keyring.with_leaf(Pair::new(pem(content, CERTIFICATE)?, pem(content, KEY)?))))
     }
 
-    /// For a Secret.
+    /// Returns the content for a Secret.
     pub(super) fn write(&self) -> Content {
         let leaf =
             self.0.leaf().into_iter().flat_map(|leaf| [(CERTIFICATE, leaf.certificate()), (KEY, leaf.key())]);
@@ -120,13 +117,13 @@ impl Keyring {
             leaf.map(|(key, value)| (key.to_owned(), ByteString(value.as_bytes().to_vec()))).collect();
         content.insert(BUNDLE.to_owned(), ByteString(self.bundle().into_bytes()));
         let authorities: Vec<_> = self.0.authorities().iter().cloned().map(Authority::from).collect();
-        // Strings and times: writing them cannot fail.
+        // Strings and times: serializing them cannot fail.
         let authorities = serde_json::to_vec(&authorities).unwrap_or_default();
         content.insert(AUTHORITIES.to_owned(), ByteString(authorities));
         content
     }
 
-    /// The certificates of all trusted authorities, newest first.
+    /// The certificates of all trusted CAs, newest first.
     pub(super) fn bundle(&self) -> String {
         self.0.bundle().into_pem()
     }
@@ -136,20 +133,22 @@ impl Keyring {
         self.0.leaf().map(|leaf| (leaf.certificate().as_bytes(), leaf.key().as_bytes()))
     }
 
-    /// Notes that all authorities are in all configurations. Returns true if that is news.
+    /// Records that all CAs are in all configurations. Returns true if that changed something.
     pub(super) fn announce(&mut self, now: Timestamp) -> bool {
         self.0.announce(now)
     }
 
-    /// Does all that is due now; when to look again, and whether anything changed.
+    /// Does everything that is due now; returns the time of the next action, and true if anything changed.
+    /// `authority` is the common name of a new CA, before a digest.
     pub(super) fn tend<'a>(
         &mut self,
         now: Timestamp,
+        authority: &str,
         names: impl IntoIterator<Item = &'a String>,
         policy: &Policy,
     ) -> Result<(Timestamp, bool), KeyringError> {
         let recipe = LeafRecipe::new().names(names).server();
-        let Tended { until, changed } = self.0.tend(NAME, &recipe, policy, now)?;
+        let Tended { until, changed } = self.0.tend(authority, &recipe, policy, now)?;
         Ok((until, changed))
     }
 }
@@ -163,11 +162,11 @@ mod tests {
         Timestamp::from_second(1_800_000_000 + days * 86_400).unwrap()
     }
 
-    /// Tended at that time; what was done must survive the Secret.
+    /// Tends the keyring at that time; the result must survive the Secret.
     fn tended(keyring: &Keyring, now: Timestamp, wanted: &[&str]) -> (Keyring, Timestamp, bool) {
         let mut keyring = keyring.clone();
         let names: Vec<_> = wanted.iter().map(|name| (*name).to_owned()).collect();
-        let (until, changed) = keyring.tend(now, &names, &Policy::default()).unwrap();
+        let (until, changed) = keyring.tend(now, "windlass webhooks", &names, &Policy::default()).unwrap();
         let read = Keyring::read(&keyring.write()).unwrap();
         assert!(read == keyring);
         (keyring, until, changed)
@@ -178,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn from_nothing_comes_an_authority_and_a_certificate_with_these_names_and_times() {
+    fn an_empty_keyring_gets_a_ca_and_a_certificate_with_the_wanted_names_and_times() {
         let (keyring, until, changed) = tended(&Keyring::default(), day(0), &["a.b.svc", "127.0.0.1", "::1"]);
         assert!(changed);
         assert_eq!(until, day(60));
@@ -192,7 +191,8 @@ mod tests {
         assert!(!changed);
     }
 
-    /// The clock was ahead when the Secret was made. Without this, the API server would refuse the webhooks for three years.
+    /// The clock was ahead when the Secret was created. Without this, the API server would reject the
+    /// webhooks for three years.
     #[test]
     fn certificates_that_are_not_valid_yet_are_replaced_at_once() {
         let wanted = ["a.b.svc"];
@@ -205,7 +205,7 @@ mod tests {
         assert!(keyring.announce(day(0)));
         let (settled, _, _) = tended(&keyring, day(1), &wanted);
         assert_eq!(settled.0.authorities().len(), 1);
-        // Only the leaf: the authority that everybody trusts goes on issuing.
+        // Only the leaf is replaced: the trusted CA continues to issue.
         let (ahead, _, _) = tended(&settled, day(200), &wanted);
         assert!(!leaf(&ahead).is_valid_at(day(1)));
         let (back, _, changed) = tended(&ahead, day(1), &wanted);
@@ -224,10 +224,10 @@ mod tests {
         let error = |content: &Content| Keyring::read(content).unwrap_err().to_string();
         assert!(Keyring::read(&content(&[])).unwrap() == Keyring::default());
         assert!(Keyring::read(&content(&[("tls.crt", ""), ("tls.key", "")])).unwrap() == Keyring::default());
-        assert!(error(&content(&[("password", "hunter2")])).starts_with("it holds something else"));
+        assert!(error(&content(&[("password", "hunter2")])).starts_with("it has other content"));
         for damaged in ["", "7", r#"[{"certificate":"x"}]"#] {
             let error = error(&content(&[("authorities.json", damaged), ("tls.crt", "c"), ("tls.key", "k")]));
-            assert_eq!(error, "its authorities.json is damaged; delete the Secret, and it is made anew");
+            assert_eq!(error, "its authorities.json is damaged; delete the Secret, and it will be recreated");
         }
     }
 

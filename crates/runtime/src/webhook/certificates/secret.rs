@@ -1,4 +1,4 @@
-//! Certificates of our own, in a Secret that all replicas share.
+//! Our own certificates, in a Secret that all replicas share.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,52 +17,52 @@ use super::serving::{BadPair, Serving};
 use crate::cache::{Cache, Full, Reader, Selection};
 use crate::client::{Client, ClientError, Patch};
 use crate::key::ObjectKey;
-use crate::manager::{Context, Part};
+use crate::manager::{Context, Runnable};
 use crate::queue::Backoff;
 
-/// Who writes, for `managedFields`.
+/// The field manager of the writes.
 pub(super) const MANAGER: &str = "windlass-webhook-certificates";
 
-/// How failures are repeated.
+/// The backoff after failures.
 pub(super) const RETRY: Backoff =
     Backoff { base: Duration::from_millis(500), cap: Duration::from_mins(1), jitter: 0.2 };
 
-/// How often another replica may be faster before it is called a failure.
+/// The number of lost races against other replicas before the update fails.
 const RACES: usize = 10;
 
-/// The longest sleep: a clock that was set is noticed within it. Costs no request.
+/// The longest sleep, so that a changed clock is noticed. It costs no request.
 const NAP: Duration = Duration::from_mins(10);
 
-/// What time it is.
+/// The source of the present time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Why there is no certificate.
+/// The reason why there is no certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificatesError {
     /// The Secret cannot be read or written.
-    #[error("the webhooks' certificates cannot be kept: {0}")]
+    #[error("the serving certificates cannot be read or written: {0}")]
     Client(Box<ClientError>),
-    /// The Secret holds what cannot be used.
-    #[error("Secret {secret} cannot be used for the webhooks' certificates: {error}")]
+    /// The content of the Secret cannot be used.
+    #[error("Secret {secret} cannot be used for serving certificates: {error}")]
     Content {
-        /// Which.
+        /// The Secret.
         secret: ObjectKey,
-        /// Why.
+        /// The reason.
         #[source]
         error: KeyringError,
     },
     /// The serving certificate in the Secret cannot be served.
     #[error(
-        "the certificate in Secret {secret} cannot be served: {error}; delete the Secret, and it is made anew"
+        "the certificate in Secret {secret} cannot be served: {error}; delete the Secret, and it will be recreated"
     )]
     Pair {
-        /// Which.
+        /// The Secret.
         secret: ObjectKey,
-        /// Why.
+        /// The reason.
         #[source]
         error: BadPair,
     },
-    /// Others changed the Secret again and again.
+    /// Other replicas changed the Secret again and again.
     #[error("Secret {0} changes too often to be written; do two operators use it?")]
     Contended(ObjectKey),
 }
@@ -73,11 +73,11 @@ impl From<ClientError> for CertificatesError {
     }
 }
 
-/// Certificates of our own, in a Secret that all replicas share. Clones are the same.
+/// Our own certificates, in a Secret that all replicas share. Clones are the same.
 ///
-/// The Secret is created by whoever comes first and changed by whoever finds something due; each write fails if another
-/// replica was faster, and then its result is used. Deleted, it is written again with what is still in memory, so
-/// that nobody loses trust.
+/// The first replica creates the Secret, and any replica may change it when something is due; each write
+/// fails if another replica was faster, and then its result is used. If the Secret is deleted, it is written
+/// again with the content in memory, so that trust is not lost.
 #[derive(Clone)]
 pub struct Certificates {
     pub(super) inner: Arc<Inner>,
@@ -87,10 +87,12 @@ pub(super) struct Inner {
     pub(super) client: Client,
     pub(super) secret: ObjectKey,
     names: BTreeSet<String>,
+    /// The common name of our CAs, before a digest.
+    authority: &'static str,
     policy: Policy,
     pub(super) clock: Clock,
     serving: Serving,
-    /// What was last seen or written.
+    /// The keyring as it was last read or written.
     known: Mutex<Option<Keyring>>,
 }
 
@@ -104,7 +106,7 @@ impl fmt::Debug for Certificates {
 }
 
 impl Certificates {
-    /// Certificates for a server that is called by these names: `<service>.<namespace>.svc`, or an IP address.
+    /// Creates certificates for a server with these names: `<service>.<namespace>.svc`, or an IP address.
     pub fn in_secret(
         client: &Client,
         secret: ObjectKey,
@@ -114,6 +116,7 @@ impl Certificates {
             client: client.clone(),
             secret,
             names: names.into_iter().map(Into::into).collect(),
+            authority: "windlass webhooks",
             policy: Policy::default(),
             clock: Arc::new(Timestamp::now),
             serving: Serving::new(),
@@ -122,24 +125,33 @@ impl Certificates {
         Self { inner: Arc::new(inner) }
     }
 
-    /// With other lifetimes. Said before anything is made of these certificates.
+    /// Sets the lifetimes. Must be called before the certificates are used.
     #[must_use]
     pub fn policy(self, policy: Policy) -> Self {
         self.with(|inner| inner.policy = policy)
     }
 
-    /// With another clock: for tests. Said before anything is made of these certificates.
+    /// Sets the clock, for tests. Must be called before the certificates are used.
     #[must_use]
     pub fn clock(self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.with(|inner| inner.clock = Arc::new(clock))
     }
 
+    /// Makes these the certificates of metrics. They need no [injector](Self::injector): clients read the CAs
+    /// from `ca.crt` of the Secret, and have half of the renewal time (three months) to read a new one. Must
+    /// be called before the certificates are used.
+    #[must_use]
+    pub fn for_metrics(self) -> Self {
+        self.with(|inner| inner.authority = "windlass metrics")
+    }
+
     fn with(self, change: impl FnOnce(&mut Inner)) -> Self {
-        let Inner { client, secret, names, policy, clock, .. } = &*self.inner;
+        let Inner { client, secret, names, authority, policy, clock, .. } = &*self.inner;
         let mut inner = Inner {
             client: client.clone(),
             secret: secret.clone(),
             names: names.clone(),
+            authority,
             policy: *policy,
             clock: Arc::clone(clock),
             serving: Serving::new(),
@@ -149,16 +161,16 @@ impl Certificates {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The certificate to serve, as it is now and will be.
+    /// The certificate to serve; it is updated when the Secret changes.
     pub fn serving(&self) -> &Serving {
         &self.inner.serving
     }
 
-    /// The part `webhook certificates`, for [`Stage::Webhooks`](crate::manager::Stage::Webhooks) on every replica: up when
-    /// there is a certificate.
-    pub fn part(&self) -> Part {
+    /// Returns the runnable `webhook certificates`, for [`Stage::Webhooks`](crate::manager::Stage::Webhooks)
+    /// on every replica: up when there is a certificate.
+    pub fn runnable(&self) -> Runnable {
         let certificates = self.clone();
-        Part::new("webhook certificates", move |context: Context| {
+        Runnable::new("webhook certificates", move |context: Context| {
             let certificates = certificates.clone();
             async move {
                 certificates.keep(&context).await;
@@ -167,16 +179,30 @@ impl Certificates {
         })
     }
 
-    /// A reader of the Secret in a cache of its own: webhooks start before the process's caches do.
+    /// Returns the runnable `metrics certificates`, for [`Stage::Webhooks`](crate::manager::Stage::Webhooks)
+    /// on every replica: up at once, because nothing else waits for metrics.
+    pub fn background_runnable(&self) -> Runnable {
+        let certificates = self.clone();
+        Runnable::new("metrics certificates", move |context: Context| {
+            let certificates = certificates.clone();
+            async move {
+                context.ready();
+                certificates.keep(&context).await;
+                Ok::<_, CertificatesError>(())
+            }
+        })
+    }
+
+    /// Returns a reader of the Secret in a cache of its own: webhooks start before the process's caches.
     pub(super) fn reader(&self, cache: &Cache) -> Reader<Full<Secret>> {
         let Inner { secret, .. } = &*self.inner;
         let selection = Selection::all().in_namespace(secret.namespace().unwrap_or_default());
         let named = selection.clone().fields(&format!("metadata.name={}", secret.name()));
-        // A name is always a valid selector; were it not, the whole namespace would do as well.
+        // A name is always a valid selector; otherwise the whole namespace would be watched.
         cache.reader(&named.unwrap_or(selection))
     }
 
-    /// Tends the Secret and serves what it holds, until a stop.
+    /// Maintains the Secret and serves its certificate, until a stop.
     async fn keep(&self, context: &Context) {
         let cache = Cache::new(&self.inner.client);
         let reader = self.reader(&cache);
@@ -195,7 +221,8 @@ impl Certificates {
                 }
                 Err(error) => {
                     failures += 1;
-                    tracing::error!(%error, failures, "the webhooks' certificates are not in order");
+                    let secret = &self.inner.secret;
+                    tracing::error!(%error, %secret, failures, "serving certificates could not be updated");
                     RETRY.delay(failures, u64::from(std::process::id()) << 40)
                 }
             };
@@ -208,24 +235,22 @@ impl Certificates {
         }
     }
 
-    /// Looks at the cached Secret, and at the live one only where something is to be done; when to look again.
+    /// Checks the cached Secret, and the live one only if something is due; returns the time of the next
+    /// check.
     async fn look(&self, reader: &Reader<Full<Secret>>) -> Result<Timestamp, CertificatesError> {
         if let Some(cached) = reader.get(&self.inner.secret)
             && let Ok(mut keyring) = Keyring::read(&content(&cached))
+            && let (until, false) = self.tend(&mut keyring)?
         {
-            let now = (self.inner.clock)();
-            let tended = keyring.tend(now, &self.inner.names, &self.inner.policy);
-            if let (until, false) = tended.map_err(|error| self.unusable(error))? {
-                self.serve(keyring)?;
-                return Ok(until);
-            }
+            self.serve(keyring)?;
+            return Ok(until);
         }
         self.ensure().await
     }
 
-    /// Brings the live Secret into order and serves what it holds; when to look again.
+    /// Creates or updates the live Secret and serves its certificate; returns the time of the next check.
     async fn ensure(&self) -> Result<Timestamp, CertificatesError> {
-        let Inner { client, secret, names, policy, clock, .. } = &*self.inner;
+        let Inner { client, secret, .. } = &*self.inner;
         let secrets = client.objects::<Secret>();
         for _ in 0..RACES {
             let live = secrets.find(secret).await?;
@@ -234,8 +259,7 @@ impl Certificates {
                 None => Ok(self.inner.known.lock().clone().unwrap_or_default()),
             }
             .map_err(|error| self.unusable(error))?;
-            let (until, changed) =
-                keyring.tend(clock(), names, policy).map_err(|error| self.unusable(error))?;
+            let (until, changed) = self.tend(&mut keyring)?;
             let written = match &live {
                 Some(_) if !changed => Ok(()),
                 Some(live) => self.update(live, &keyring).await,
@@ -253,12 +277,18 @@ impl Certificates {
                     self.serve(keyring)?;
                     return Ok(until);
                 }
-                // Another replica was faster: use what it made.
+                // Another replica was faster: use its certificate.
                 Err(error) if error.is_conflict() || error.is_already_exists() || error.is_not_found() => {}
                 Err(error) => return Err(error.into()),
             }
         }
         Err(CertificatesError::Contended(secret.clone()))
+    }
+
+    /// Does everything that is due; returns the time of the next action, and true if anything changed.
+    fn tend(&self, keyring: &mut Keyring) -> Result<(Timestamp, bool), CertificatesError> {
+        let Inner { names, authority, policy, clock, .. } = &*self.inner;
+        keyring.tend(clock(), authority, names, policy).map_err(|error| self.unusable(error))
     }
 
     /// Writes a keyring, unless the Secret has changed since it was read.
@@ -274,7 +304,7 @@ impl Certificates {
         if let Some((certificate, key)) = keyring.serving() {
             let replaced = serving.replace(certificate, key);
             if replaced.map_err(|error| CertificatesError::Pair { secret: secret.clone(), error })? {
-                tracing::info!(%secret, "the webhooks have a new serving certificate");
+                tracing::info!(%secret, "new serving certificate in use");
             }
         }
         *known.lock() = Some(keyring);

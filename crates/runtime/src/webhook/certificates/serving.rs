@@ -1,4 +1,4 @@
-//! The certificate that is served now.
+//! The certificate in use.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,28 +13,28 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::sync::watch;
 use windlass_pki::Certificate;
 
-/// The certificate that is served now. Clones are the same one; connections made after a change get the new one.
+/// The certificate in use. Clones are the same one; connections opened after a change get the new one.
 #[derive(Clone, Default)]
 pub struct Serving {
     current: Arc<ArcSwapOption<CertifiedKey>>,
-    /// How often it was changed.
+    /// The number of changes.
     changes: Arc<watch::Sender<u64>>,
 }
 
-/// A certificate and key that cannot be served. Says nothing of their content.
+/// A certificate and key that cannot be served. Never contains them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPair {
     /// There is no certificate in the PEM text.
-    #[error("the certificate is not PEM or holds none")]
+    #[error("the certificate file is not PEM or contains no certificate")]
     Certificate,
     /// There is no key in the PEM text.
-    #[error("the key is not PEM or holds none")]
+    #[error("the key file is not PEM or contains no key")]
     Key,
-    /// The key is of a kind that is not supported.
-    #[error("the key is of a kind that cannot be used; RSA, ECDSA P-256, P-384 and Ed25519 can")]
+    /// The type of the key is not supported.
+    #[error("the key type is not supported; use RSA, ECDSA P-256, P-384 or Ed25519")]
     KeyKind,
-    /// The key is not the certificate's.
-    #[error("the key is not the certificate's")]
+    /// The key does not belong to the certificate.
+    #[error("the key does not belong to the certificate")]
     Mismatch,
 }
 
@@ -45,12 +45,12 @@ impl fmt::Debug for Serving {
 }
 
 impl Serving {
-    /// None yet.
+    /// Creates it without a certificate.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Serves this pair from now on. One that cannot be served changes nothing; nor does the one that is served already.
+    /// Serves this pair from now on. An invalid pair, or the pair in use, changes nothing.
     pub fn replace(&self, certificate_pem: &[u8], key_pem: &[u8]) -> Result<bool, BadPair> {
         let pair = pair(certificate_pem, key_pem)?;
         if self.current.load().as_ref().is_some_and(|served| served.cert == pair.cert) {
@@ -61,19 +61,19 @@ impl Serving {
         Ok(true)
     }
 
-    /// Waits until there is one. Cancel safe.
+    /// Waits until there is a certificate. Cancel safe.
     pub async fn available(&self) {
-        // The sender is ours, so it is there.
+        // Cannot fail: the sender is a field of this struct.
         let _ = self.changes.subscribe().wait_for(|count| *count > 0).await;
     }
 
-    /// When it ends; `None` if there is none, or it does not say.
+    /// The expiry time; `None` if there is no certificate, or it has no expiry time.
     pub fn ends(&self) -> Option<Timestamp> {
         let served = self.current.load_full()?;
         Certificate::from_der(served.cert.first()?).ok().map(|certificate| certificate.ends())
     }
 
-    /// How often it was replaced, the first time included; now and from now on.
+    /// The number of replacements, including the first, now and in the future.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -97,7 +97,7 @@ fn pair(certificate_pem: &[u8], key_pem: &[u8]) -> Result<CertifiedKey, BadPair>
 }
 
 impl ResolvesServerCert for Serving {
-    // Whatever name is asked for: API servers that call by IP ask for none.
+    // The server name is ignored: API servers that call by IP address send none.
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.current.load_full()
     }
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!((*serving.changes().borrow(), serving.ends()), (0, None));
         assert_eq!(replace(&certificate, &key), Ok(true));
         serving.available().await;
-        // What rcgen gives to certificates whose end nobody set.
+        // rcgen's default for certificates without an explicit expiry time.
         assert_eq!(serving.ends().unwrap().to_string(), "4096-01-01T00:00:00Z");
         assert_eq!(replace(&certificate, &key), Ok(false));
         assert_eq!(replace(&other, &key), Err(BadPair::Mismatch));

@@ -1,5 +1,5 @@
-//! An API server that says what the test tells it to, in process: no socket, so a paused clock works.
-// A module of several test binaries, each of which uses its part; a test fails by panicking.
+//! A scripted API server in process: no socket, so a paused clock works.
+// Shared by several test files, each of which uses some of it; a test fails by panicking.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::unused_self)]
 
 use std::pin::Pin;
@@ -20,12 +20,12 @@ type Chunk = Result<Frame<Bytes>, std::io::Error>;
 type Chunks = Pin<Box<dyn futures::Stream<Item = Chunk> + Send>>;
 type Reply = Result<Response<StreamBody<Chunks>>, std::io::Error>;
 
-/// The server's end: requests in the order they came.
+/// The server side: requests in the order of their arrival.
 pub struct FakeApi {
     requests: mpsc::UnboundedReceiver<Asked>,
 }
 
-/// One request, waiting for its answer.
+/// One request, waiting for its response.
 pub struct Asked {
     pub method: Method,
     pub target: String,
@@ -36,18 +36,18 @@ pub struct Asked {
     reply: oneshot::Sender<Reply>,
 }
 
-/// A watch stream being answered.
+/// An open watch stream.
 pub struct Stream {
     chunks: tokio::sync::mpsc::Sender<Chunk>,
 }
 
-/// A body, and where its pieces come from.
+/// Returns a body and the sender of its chunks.
 fn body() -> (tokio::sync::mpsc::Sender<Chunk>, StreamBody<Chunks>) {
     let (chunks, mut receiver) = tokio::sync::mpsc::channel(64);
     (chunks, StreamBody::new(Box::pin(futures::stream::poll_fn(move |cx| receiver.poll_recv(cx)))))
 }
 
-/// A client and the server it talks to.
+/// Returns a client and its server.
 pub fn fake_api() -> (Client, FakeApi) {
     let (sender, requests) = mpsc::unbounded();
     let service = service_fn(move |request: Request<Body>| {
@@ -76,23 +76,23 @@ pub fn fake_api() -> (Client, FakeApi) {
     (Client::from_kube(kube, ClientOptions::default()).unwrap(), FakeApi { requests })
 }
 
-/// Everything is streamed: list and watch are one request.
+/// Returns timing with which every kind is streamed: list and watch are one request.
 pub fn streaming() -> WatchTiming {
     WatchTiming { stream_all: true, ..WatchTiming::default() }
 }
 
 impl FakeApi {
-    /// The next request.
+    /// Waits for the next request.
     pub async fn next(&mut self) -> Asked {
         self.requests.next().await.expect("a request")
     }
 
-    /// Whether no request is waiting.
+    /// Returns true if no request is waiting.
     pub fn is_quiet(&mut self) -> bool {
         self.requests.try_recv().is_err()
     }
 
-    /// Answers a streamed list with these objects at this version, and leaves the watch open.
+    /// Answers a streaming list with these objects at this version, and leaves the watch open.
     pub async fn stream_list(&mut self, version: u64, objects: &[Value]) -> Stream {
         let asked = self.next().await;
         assert!(asked.target.contains("sendInitialEvents=true"), "{}", asked.target);
@@ -131,19 +131,19 @@ impl Asked {
         let _ = self.reply.send(Ok(answer.body(whole).unwrap()));
     }
 
-    /// Answers with a refusal.
+    /// Answers with an error status.
     pub fn refuse(self, status: u16, reason: &str, message: &str) {
         let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status,
             "reason": reason, "message": message});
         self.answer(status, &body);
     }
 
-    /// Does not answer: the connection breaks.
+    /// Breaks the connection without a response.
     pub fn cut(self) {
         self.fail(std::io::ErrorKind::ConnectionReset);
     }
 
-    /// Does not answer: the connection fails like this.
+    /// Fails the connection with this error.
     pub fn fail(self, kind: std::io::ErrorKind) {
         let _ = self.reply.send(Err(std::io::Error::from(kind)));
     }
@@ -175,22 +175,22 @@ impl Stream {
         self.chunks.send(Ok(Frame::data(Bytes::from(line.to_owned())))).await.expect("a reader");
     }
 
-    /// The connection breaks.
+    /// Breaks the connection.
     pub async fn cut(self) {
         let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
         self.chunks.send(Err(reset)).await.expect("a reader");
     }
 
-    /// The server ends the stream.
+    /// Ends the stream.
     pub fn close(self) {}
 
-    /// Waits until the other side has closed the stream.
+    /// Waits until the client has closed the stream.
     pub async fn closed(&self) {
         self.chunks.closed().await;
     }
 }
 
-/// A config map: its name, incarnation and version.
+/// Returns a ConfigMap with this name, uid and version.
 pub fn config_map(name: &str, uid: u8, version: u64) -> Value {
     let uid = uid_text(uid);
     json!({"apiVersion": "v1", "kind": "ConfigMap",

@@ -1,5 +1,5 @@
-//! What tests on the real control plane share.
-// A module of several test binaries, each of which uses its part; a test fails by panicking.
+//! Helpers of tests on the real control plane.
+// Shared by several test files, each of which uses some of it; a test fails by panicking.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used)]
 
 use std::time::Duration;
@@ -13,14 +13,14 @@ use windlass_runtime::key::ObjectKey;
 use windlass_testenv::proxy::{FaultProxy, Match};
 use windlass_testenv::{Rules, TestEnv, TestNamespace, TestUser, eventually};
 
-/// A namespace, a proxy that makes faults, and a client whose calls pass it.
+/// A namespace, a fault proxy, and a client whose calls pass through it.
 pub struct Live {
     pub env: TestEnv,
     pub namespace: TestNamespace,
     pub proxy: FaultProxy,
     pub user: TestUser,
     pub client: Client,
-    /// Passes no proxy.
+    /// A client that does not use the proxy.
     pub direct: Client,
 }
 
@@ -42,26 +42,26 @@ impl Live {
         Selection::all().in_namespace(self.namespace.name())
     }
 
-    /// This test's watches of config maps.
+    /// Matches this test's watches of ConfigMaps.
     pub fn watches(&self) -> Match {
         Match::watches().resource("configmaps").namespace(self.namespace.name())
     }
 
-    /// Applies a config map past the proxy and past the caches.
+    /// Applies a ConfigMap without the proxy and the caches.
     pub async fn put(&self, name: &str, value: &str) -> Result<()> {
         let apply = windlass_runtime::client::Apply::by("elsewhere").force();
         self.direct.objects::<ConfigMap>().apply(&self.key(name), &config_map(name, value), &apply).await?;
         Ok(())
     }
 
-    /// Deletes a config map past the proxy and past the caches.
+    /// Deletes a ConfigMap without the proxy and the caches.
     pub async fn remove(&self, name: &str) -> Result<()> {
         let any = windlass_runtime::client::Delete::any();
         self.direct.objects::<ConfigMap>().delete(&self.key(name), &any).await?;
         Ok(())
     }
 
-    /// Waits until the reader holds exactly what the server holds, version by version.
+    /// Waits until the reader equals the server, version by version.
     pub async fn equals_server<S: Shape>(&self, reader: &Reader<S>) -> Result<usize> {
         let held = eventually("the cache to equal the server", || async {
             let server =
@@ -98,7 +98,7 @@ pub fn config_map(name: &str, value: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"value": value}})
 }
 
-/// Pauses that suit a test. Lists are streamed: that has more ways to fail.
+/// Returns short delays for tests. Lists are streamed: that has more ways to fail.
 pub fn quick() -> WatchTiming {
     WatchTiming {
         stream_all: true,
@@ -114,7 +114,7 @@ pub fn value_of(configs: &Configs, key: &ObjectKey) -> Option<String> {
     Some(configs.get(key)?.data.as_ref()?.get("value")?.clone())
 }
 
-/// Waits until the reader says so.
+/// Waits until the reader satisfies the condition.
 pub async fn until<S: Shape>(
     reader: &Reader<S>,
     what: &str,
@@ -124,7 +124,7 @@ pub async fn until<S: Shape>(
     Ok(eventually(what, look).await?)
 }
 
-/// A cache of the namespace's config maps, synced.
+/// Returns a synced cache of the namespace's ConfigMaps.
 pub async fn synced(live: &Live, timing: WatchTiming) -> (Cache, Configs) {
     let cache = Cache::with_timing(&live.client, timing);
     let configs = cache.reader(&live.here());

@@ -1,4 +1,4 @@
-//! A process in miniature: a manager with controllers, run inside of a test.
+//! A small process: a manager with controllers, run inside of a test.
 #![allow(dead_code)] // each test binary uses its share
 
 use std::collections::HashMap;
@@ -12,14 +12,14 @@ use serde_json::json;
 use tokio::sync::watch;
 use windlass_runtime::cache::{Cache, Full, Reader, Selection, WatchTiming};
 use windlass_runtime::client::{Apply, Client, ClientOptions, RetryPolicy};
-use windlass_runtime::controller::{Controller, Error, Outcome};
+use windlass_runtime::controller::{Controller, Error, Requeue};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::manager::{Manager, Stop};
 use windlass_runtime::object::owner::Owner;
 use windlass_testenv::eventually;
 use windlass_testenv::world::Running;
 
-/// How often each key was reconciled.
+/// The number of reconciles of each key.
 #[derive(Clone, Default)]
 pub(crate) struct Runs(Arc<watch::Sender<HashMap<String, usize>>>);
 
@@ -47,7 +47,7 @@ impl Runs {
     }
 }
 
-/// A manager that runs.
+/// A running manager.
 pub(crate) struct Operator(Running);
 
 impl Deref for Operator {
@@ -85,7 +85,7 @@ impl Operator {
     }
 }
 
-/// A client without patience: tests want to see what is behind its repeats.
+/// Returns a client with few retries: tests want to see the errors behind them.
 pub(crate) fn client(config: kube::Config) -> Result<Client> {
     let retry = RetryPolicy { attempts: 1, ..RetryPolicy::default() };
     Ok(Client::new(
@@ -94,7 +94,7 @@ pub(crate) fn client(config: kube::Config) -> Result<Client> {
     )?)
 }
 
-/// A cache that tries again quickly.
+/// Returns a cache with short delays.
 pub(crate) fn cache(client: &Client) -> Cache {
     let timing = WatchTiming {
         backoff: (Duration::from_millis(20), Duration::from_millis(200)),
@@ -116,7 +116,7 @@ pub(crate) fn original(name: &str, value: &str) -> ConfigMap {
     .expect("a ConfigMap")
 }
 
-/// A first controller: each ConfigMap labelled `mirror=original` has a copy that follows it.
+/// A controller that keeps a copy of each ConfigMap labelled `mirror=original`.
 #[derive(Clone)]
 pub(crate) struct Mirror {
     pub(crate) client: Client,
@@ -133,18 +133,18 @@ impl Mirror {
         })
     }
 
-    pub(crate) async fn mirror(&self, key: ObjectKey) -> Result<Outcome, Error> {
-        let Some(original) = self.originals.get(&key) else { return Ok(Outcome::Done) };
+    pub(crate) async fn mirror(&self, key: ObjectKey) -> Result<Requeue, Error> {
+        let Some(original) = self.originals.get(&key) else { return Ok(Requeue::OnChange) };
         let copy_key = ObjectKey::new(key.namespace().map(Into::into), format!("{}-copy", key.name()));
         if self.copies.get(&copy_key).is_some_and(|copy| copy.data == original.data) {
-            return Ok(Outcome::Done);
+            return Ok(Requeue::OnChange);
         }
         let owner = Owner::of(original.object())?.controller_reference(key.namespace())?;
         let copy = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": original.data,
             "metadata": {"name": copy_key.name(), "labels": {"mirror": "copy"}, "ownerReferences": [owner]}});
         let _: ConfigMap =
             self.client.objects().apply(&copy_key, &copy, &Apply::by("mirror").force()).await?;
-        Ok(Outcome::Done)
+        Ok(Requeue::OnChange)
     }
 
     pub(crate) fn controller(self, runs: &Runs) -> Result<Controller> {
@@ -163,7 +163,7 @@ impl Mirror {
     }
 }
 
-/// Waits until an object is as `check` wants it.
+/// Waits until an object passes `check`.
 pub(crate) async fn object_is(
     api: &kube::Api<ConfigMap>,
     name: &str,

@@ -1,4 +1,4 @@
-//! What the webhook tests share: a replica of an operator, its configuration, and a client of its own.
+//! Helpers of the webhook tests: a replica of an operator, its configuration, and a client.
 #![allow(dead_code, clippy::unwrap_used, clippy::panic)] // each test uses a part; a test fails by panicking
 
 use std::net::SocketAddr;
@@ -32,17 +32,23 @@ pub(crate) struct Replica {
     running: JoinHandle<Result<(), ManagerError>>,
 }
 
-/// How a replica is made.
+/// Options of a replica.
 pub(crate) struct Plan {
     pub(crate) policy: Policy,
-    /// What it injects, if it is the leader.
+    /// The injection targets, if the replica is the leader.
     pub(crate) leads: Option<Vec<Target>>,
     pub(crate) connection_age: std::time::Duration,
+    pub(crate) linger: std::time::Duration,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { policy: Policy::default(), leads: None, connection_age: std::time::Duration::from_mins(5) }
+        Self {
+            policy: Policy::default(),
+            leads: None,
+            connection_age: std::time::Duration::from_mins(5),
+            linger: std::time::Duration::ZERO,
+        }
     }
 }
 
@@ -65,11 +71,12 @@ impl Replica {
             Certificates::in_secret(&client, secret_key(namespace), ["127.0.0.1"]).policy(plan.policy);
         let mut manager = Manager::new();
         let server = WebhookServer::new(listener, webhooks, certificates.serving(), manager.metrics())
-            .connection_age(plan.connection_age);
-        manager.add(Stage::Webhooks, certificates.part()).unwrap();
-        manager.add(Stage::Webhooks, server.into_part()).unwrap();
+            .connection_age(plan.connection_age)
+            .linger(plan.linger);
+        manager.add(Stage::Webhooks, certificates.runnable()).unwrap();
+        manager.add(Stage::Webhooks, server.into_runnable()).unwrap();
         if let Some(targets) = plan.leads {
-            manager.add(Stage::Controllers, certificates.injector(targets).into_part()).unwrap();
+            manager.add(Stage::Controllers, certificates.injector(targets).into_runnable()).unwrap();
         }
         let (stopper, stop) = Stop::pair();
         let (metrics, readiness) = (manager.metrics().clone(), manager.readiness().clone());
@@ -90,12 +97,23 @@ impl Replica {
         format!("https://{}{path}", self.address)
     }
 
+    /// Requests the stop, and waits until readiness says so.
+    pub(crate) async fn stopping(&self) -> Result<()> {
+        self.stopper.request();
+        eventually("the replica to be stopping", || async {
+            let report = self.readiness.report();
+            if report.is_ready() { Err(report.to_string()) } else { Ok(()) }
+        })
+        .await?;
+        Ok(())
+    }
+
     pub(crate) async fn stop(self) -> Result<()> {
         self.stopper.request();
         Ok(self.running.await??)
     }
 
-    /// A client that trusts what is announced in the Secret.
+    /// Returns a client that trusts the CA bundle of the Secret.
     pub(crate) async fn raw(&self, namespace: &TestNamespace) -> Result<Raw> {
         let secret = namespace.api::<Secret>().get(SECRET).await?;
         let bundle = secret.data.unwrap()["ca.crt"].0.clone();
@@ -135,7 +153,7 @@ impl Raw {
     }
 }
 
-/// A webhook of a configuration, for ConfigMaps of one namespace.
+/// Returns a webhook of a configuration, for ConfigMaps of one namespace.
 pub(crate) fn hook(namespace: &TestNamespace, name: &str, url: &str, policy: &str) -> Value {
     json!({
         "name": format!("{name}.example.com"), "clientConfig": {"url": url}, "failurePolicy": policy,
@@ -146,7 +164,7 @@ pub(crate) fn hook(namespace: &TestNamespace, name: &str, url: &str, policy: &st
     })
 }
 
-/// Creates a configuration that goes with the namespace.
+/// Creates a configuration that is deleted with the namespace.
 pub(crate) async fn configure(
     namespace: &TestNamespace,
     kind: &str,
@@ -174,7 +192,7 @@ pub(crate) async fn validating(
     Ok(Api::all(namespace.env().client()).get(name).await?)
 }
 
-/// The bundles of a validating configuration, webhook by webhook.
+/// Returns the bundles of a validating configuration, webhook by webhook.
 pub(crate) async fn bundles(namespace: &TestNamespace, name: &str) -> Result<Vec<Option<Vec<u8>>>> {
     let hooks = validating(namespace, name).await?.webhooks.unwrap_or_default();
     Ok(hooks.into_iter().map(|hook| hook.client_config.ca_bundle.map(|bundle| bundle.0)).collect())
@@ -193,7 +211,7 @@ pub(crate) fn map(name: &str, data: &Value) -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": name}, "data": data})).unwrap()
 }
 
-/// The status of an API error.
+/// Returns the status of an API error.
 pub(crate) fn status<T: std::fmt::Debug>(result: Result<T, kube::Error>) -> (u16, String) {
     match result.unwrap_err() {
         kube::Error::Api(status) => (status.code, status.message.clone()),

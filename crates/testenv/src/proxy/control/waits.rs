@@ -7,7 +7,7 @@ use super::super::matching::Match;
 use super::super::sync::lock;
 use super::{Control, Tally};
 
-/// How many of the last requests a [`WaitError`] shows.
+/// The number of recent requests that a [`WaitError`] shows.
 const SHOWN: usize = 20;
 
 impl Control {

@@ -1,4 +1,4 @@
-//! What a kube client sees through the proxy, with an imitation of an API server behind it.
+//! Tests of what a kube client sees through the proxy, in front of an imitated API server.
 
 pub(crate) mod certificates;
 mod requests;
@@ -18,7 +18,7 @@ use serde_json::json;
 
 use self::certificates::Certificates;
 use self::server::ApiServer;
-use super::{FaultProxy, Match, ProxyOptions, Verb};
+use super::{FaultProxy, Match, ProxyOptions, RequestVerb};
 
 /// A server, a proxy before it and a client before that.
 struct Rig {
@@ -78,7 +78,7 @@ async fn patch(configmaps: Api<ConfigMap>) -> kube::Result<ConfigMap> {
 }
 
 fn patches() -> Match {
-    Match::verb(Verb::Patch).resource("configmaps").namespace("x").name("y")
+    Match::verb(RequestVerb::Patch).resource("configmaps").namespace("x").name("y")
 }
 
 /// A wait that fails instead of hanging.
@@ -93,7 +93,7 @@ struct Lines {
     received: Vec<u8>,
 }
 
-/// What a client gets from a stream.
+/// The part of a stream that a client receives.
 #[derive(Debug, PartialEq)]
 enum Got {
     Line(String),

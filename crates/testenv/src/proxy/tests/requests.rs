@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ObjectMeta, PostParams};
 
 use super::{Rig, patch, patches};
-use crate::proxy::{Action, Answer, Delivery, Fault, Match, Script, Verb};
+use crate::proxy::{Action, Answer, Delivery, Fault, Match, RequestVerb, Script};
 
 #[tokio::test]
 async fn without_faults_the_proxy_is_transparent() {
@@ -125,7 +125,7 @@ async fn a_discarded_answer_is_lost() {
 }
 
 #[tokio::test]
-async fn what_is_held_is_let_go_when_its_fault_is_removed() {
+async fn a_held_request_is_released_when_its_fault_is_removed() {
     let rig = Rig::start().await;
     let held = rig.proxy.add(Fault::on(patches()).then(Action::Hold));
     let (first, second) = (tokio::spawn(patch(rig.configmaps())), tokio::spawn(patch(rig.configmaps())));
@@ -221,7 +221,7 @@ async fn a_wait_for_a_request_finds_past_and_future_ones() {
     patch(rig.configmaps()).await.unwrap();
     let first = rig.proxy.wait_for_request(&patches()).await.unwrap();
     assert_eq!(first.sequence, rig.proxy.last_sequence());
-    let gets = Match::verb(Verb::Get);
+    let gets = Match::verb(RequestVerb::Get);
     let later = rig.proxy.wait_for_request_after(first.sequence, &gets);
     let (found, read) = tokio::join!(later, async { rig.configmaps().get("z").await });
     assert_eq!((found.unwrap().sequence, read.is_ok()), (2, true));

@@ -28,12 +28,12 @@ type Body = UnsyncBoxBody<Bytes, Infallible>;
 /// Stops when it is dropped.
 pub(super) struct ApiServer {
     port: u16,
-    state: Arc<State>,
+    state: Arc<ServerState>,
     tasks: JoinSet<()>,
 }
 
 #[derive(Default)]
-struct State {
+struct ServerState {
     /// The writes, as `PATCH /path`.
     writes: watch::Sender<Vec<String>>,
     /// The watches by path.
@@ -48,7 +48,7 @@ impl ApiServer {
             tls::acceptor(certificates.certificate_pem.as_bytes(), certificates.key_pem.as_bytes()).unwrap();
         let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let state = Arc::new(State::default());
+        let state = Arc::new(ServerState::default());
         let mut tasks = JoinSet::new();
         tasks.spawn({
             let state = Arc::clone(&state);
@@ -130,7 +130,10 @@ impl ApiServer {
     }
 }
 
-async fn serve(state: Arc<State>, mut request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+async fn serve(
+    state: Arc<ServerState>,
+    mut request: Request<Incoming>,
+) -> Result<Response<Body>, Infallible> {
     *state.last_headers.lock().unwrap() = request.headers().clone();
     assert!(request.headers().contains_key(HOST));
     let path = request.uri().path().to_owned();

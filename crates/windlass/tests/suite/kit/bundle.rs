@@ -1,9 +1,9 @@
-//! A kind whose plan is what its spec says, word for word: for tables of objects.
+//! A kind with a plan that consists of the objects in its spec: for tables of objects.
 
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::autoscaling::v1::HorizontalPodAutoscaler;
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service, ServiceAccount};
 use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use windlass::{
     Blueprint, Conflicts, Controls, Deletion, Immutable, Kinds, Needs, Plan, PlanController, PlanError,
-    Status,
+    Status, Takeover,
 };
 use windlass_runtime::resource::ResourceType;
-use windlass_testenv::{Mark, eventually};
+use windlass_testenv::{Mark, Story, eventually};
 
 use super::Corner;
 
@@ -42,6 +42,7 @@ pub(crate) struct BundleSpec {
 }
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[allow(clippy::struct_excessive_bools)] // each is an option of a node
 pub(crate) struct Item {
     #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true), schema_with = "any_object")]
     pub(crate) object: Value,
@@ -54,6 +55,25 @@ pub(crate) struct Item {
     pub(crate) recreate: bool,
     #[serde(default)]
     pub(crate) retain: bool,
+    /// The object does not wait for others when it leaves the plan.
+    #[serde(default)]
+    pub(crate) pruned_first: bool,
+}
+
+/// A ConfigMap of this name.
+pub(crate) fn note(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"}})
+}
+
+/// A Deployment of this name whose pods follow a story.
+pub(crate) fn deployment(name: &str, story: Story) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": {
+        "selector": {"matchLabels": {"app": name}},
+        "template": {
+            "metadata": {"labels": {"app": name}, "annotations": story.annotations()},
+            "spec": {"containers": [{"name": "main", "image": "shop:1"}]},
+        },
+    }})
 }
 
 fn any_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
@@ -75,6 +95,11 @@ impl Item {
         self
     }
 
+    pub(crate) fn pruned_first(mut self) -> Self {
+        self.pruned_first = true;
+        self
+    }
+
     pub(crate) fn report_conflicts(mut self) -> Self {
         self.report_conflicts = true;
         self
@@ -92,6 +117,27 @@ pub(crate) struct GadgetSpec {
     pub(crate) armed: Option<bool>,
     #[serde(default)]
     pub(crate) words: Option<String>,
+    /// Must be an object, if it is there.
+    #[schemars(schema_with = "part")]
+    #[serde(default)]
+    pub(crate) part: Value,
+    /// May be null, too.
+    #[schemars(schema_with = "loose_part")]
+    #[serde(default)]
+    pub(crate) loose: Value,
+}
+
+fn part(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({"type": "object", "properties": {
+        "color": {"type": "string"},
+        "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+    }})
+}
+
+fn loose_part(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let mut part = part(generator);
+    part.insert("nullable".to_owned(), true.into());
+    part
 }
 
 fn ports_with_defaults(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
@@ -102,19 +148,22 @@ fn ports_with_defaults(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     }}})
 }
 
-/// Draws what the spec says. Two of them differ in `version` as two releases of an operator do.
+/// A blueprint that draws the items of the spec. Two of them differ in `release` as two releases of an
+/// operator do.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bundles {
-    /// If any, a label that this release of the operator puts on everything.
+    /// A label that this release of the operator sets on every object, if any.
     pub(crate) release: Option<&'static str>,
-    /// How many items at most this release of the operator draws.
+    /// The largest number of items that this release of the operator draws.
     pub(crate) most: Option<usize>,
-    /// Another blueprint, which makes the Secrets.
+    /// Another blueprint, which creates the Secrets.
     pub(crate) maker: Option<&'static str>,
+    /// The field manager of an operator that it replaces.
+    pub(crate) former: Option<&'static str>,
 }
 
-/// A controller that takes one bundle after the other, so that what it did for one is done when the next is told of; and that
-/// repairs as often as a table wants it to.
+/// Returns a controller that reconciles one bundle after the other, so that the work for one is done when the
+/// next is reconciled; and with a write budget that is large enough for a table of repairs.
 pub(crate) fn one_by_one(bundles: Bundles) -> PlanController<Bundles> {
     PlanController::of(bundles).workers(1).writes(1000)
 }
@@ -142,11 +191,12 @@ impl Corner {
         Ok(())
     }
 
-    /// Has a bundle reconciled again, and returns when it was.
+    /// Triggers a reconcile of a bundle, and returns when it has ended.
     ///
-    /// It is touched, and then another bundle, which tells of its spec when it was looked at. Both come by one watch and are
-    /// [taken in turn](one_by_one); only if the first was at work when it was touched, its turn comes after the other's. So
-    /// when this was done twice, a whole run has begun since the first touch, and has ended.
+    /// The bundle is touched, and then another bundle, the sentinel, becomes ready with a new spec when it is
+    /// reconciled. One watch delivers both, and they are [reconciled in turn](one_by_one); only if the first
+    /// was being reconciled when it was touched, its turn comes after the other's. So after two rounds, a
+    /// whole run has begun since the first touch, and has ended.
     pub(crate) async fn nudge(&self, name: &str) -> Result<()> {
         let bundles = self.namespace.api::<Bundle>();
         for _ in 0..2 {
@@ -161,18 +211,18 @@ impl Corner {
         Ok(())
     }
 
-    /// How often the operator wrote an object since: `deployments web`.
+    /// Returns the operator's writes of an object since the mark: `deployments web`.
     pub(crate) fn writes_of(&self, mark: Mark, object: &str) -> Result<Vec<String>> {
         let end = format!(" {object}");
         Ok(self.writes_since(mark)?.into_iter().filter(|write| write.ends_with(&end)).collect())
     }
 
-    /// What the operator wrote since, but for statuses and what belongs to the sentinel.
+    /// Returns the operator's writes since the mark, without statuses and without those of the sentinel.
     pub(crate) fn object_writes(&self, mark: Mark) -> Result<Vec<String>> {
         Ok(self.writes_since(mark)?.into_iter().filter(|write| !write.contains("bundles/status")).collect())
     }
 
-    /// Objects of any kind of this namespace, as JSON.
+    /// Returns objects of any kind of this namespace, as JSON.
     pub(crate) fn objects(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
         let resource = kind_of(api_version, kind);
         let plain = ApiResource {
@@ -185,7 +235,7 @@ impl Corner {
         Api::namespaced_with(self.env.client(), self.namespace.name(), &plain)
     }
 
-    /// Waits until an object is as it should be, and returns it.
+    /// Waits until an object meets the expectation, and returns it.
     pub(crate) async fn until_object(
         &self,
         api_version: &str,
@@ -216,6 +266,7 @@ impl Controls for Bundles {
             .owns::<StatefulSet>()
             .owns::<DaemonSet>()
             .owns::<Job>()
+            .owns::<CronJob>()
             .owns::<PersistentVolumeClaim>();
         kinds.owns::<Ingress>().owns::<NetworkPolicy>().owns::<Role>().owns::<RoleBinding>();
         kinds.owns::<HorizontalPodAutoscaler>().owns::<Bundle>().owns::<Gadget>();
@@ -223,6 +274,10 @@ impl Controls for Bundles {
         if let Some(maker) = self.maker {
             kinds.reads_made_by::<Secret>(maker);
         }
+    }
+
+    fn takeover(&self) -> Takeover<Bundle> {
+        Takeover::none().managers(self.former)
     }
 }
 
@@ -257,6 +312,9 @@ impl Blueprint for Bundles {
             if item.retain {
                 node = node.retain();
             }
+            if item.pruned_first {
+                node = node.pruned_first();
+            }
             planned.push((format!("{} {}", text("/kind"), text("/metadata/name")), node));
         }
         Ok(())
@@ -273,6 +331,7 @@ fn kind_of(api_version: &str, kind: &str) -> ResourceType {
         ResourceType::of::<StatefulSet>(),
         ResourceType::of::<DaemonSet>(),
         ResourceType::of::<Job>(),
+        ResourceType::of::<CronJob>(),
         ResourceType::of::<PersistentVolumeClaim>(),
         ResourceType::of::<Ingress>(),
         ResourceType::of::<NetworkPolicy>(),

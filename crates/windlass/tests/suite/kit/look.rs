@@ -1,4 +1,4 @@
-//! What tests look at from outside: the objects of a namespace, and whether an operator has come to rest.
+//! Observations from outside: the objects of a namespace, and whether an operator has come to rest.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use windlass_testenv::eventually;
 
 use super::{Corner, Operator};
 
-/// Group, version and kind of everything that a test may leave traces in.
+/// Group, version and kind of all objects that a test may leave behind.
 const KINDS: [(&str, &str, &str); 18] = [
     ("", "v1", "ServiceAccount"),
     ("", "v1", "ConfigMap"),
@@ -32,7 +32,7 @@ const KINDS: [(&str, &str, &str); 18] = [
     ("test.windlass.dev", "v1", "Bundle"),
 ];
 
-/// Which of them an operator's plan can hold.
+/// The kinds among them that an operator's plan can hold.
 const PLANNED: [&str; 10] = [
     "ServiceAccount",
     "ConfigMap",
@@ -50,7 +50,7 @@ const PLANNED: [&str; 10] = [
 pub(crate) type Objects = BTreeMap<String, Value>;
 
 impl Corner {
-    /// Objects of a kind that is known by its name only.
+    /// Returns the API of a kind that is known by its name only.
     pub(crate) fn of_kind(&self, kind: &str) -> Api<DynamicObject> {
         let known = KINDS.iter().find(|(_, _, known)| *known == kind);
         let (group, version, kind) = known.unwrap_or_else(|| panic!("the kit does not look at {kind}"));
@@ -58,7 +58,7 @@ impl Corner {
         Api::namespaced_with(self.env.client(), self.namespace.name(), &resource)
     }
 
-    /// Everything in the namespace, as the server has it.
+    /// Returns everything in the namespace, as stored on the server.
     pub(crate) async fn everything(&self) -> Result<Objects> {
         let mut found = Objects::new();
         for (_, _, kind) in KINDS {
@@ -70,12 +70,12 @@ impl Corner {
         Ok(found)
     }
 
-    /// Which objects that plans can hold are there, each with its uid and generation.
+    /// Returns the existing objects of the kinds that plans can hold, each with its uid and generation.
     pub(crate) async fn standing(&self) -> Result<BTreeMap<String, (String, i64)>> {
         let all = self.everything().await?;
         let planned = all.into_iter().filter(|(id, _)| {
             let (kind, name) = id.split_once(' ').unwrap_or_default();
-            // What every namespace has.
+            // Every namespace has these.
             PLANNED.contains(&kind) && !matches!(name, "kube-root-ca.crt" | "default" | "operator")
         });
         let meta = |object: &Value| {
@@ -85,12 +85,12 @@ impl Corner {
         Ok(planned.map(|(id, object)| (id, meta(&object))).collect())
     }
 
-    /// An object as the server has it.
+    /// Returns an object as stored on the server.
     pub(crate) async fn object(&self, kind: &str, name: &str) -> Result<Value> {
         Ok(serde_json::to_value(self.of_kind(kind).get(name).await?)?)
     }
 
-    /// Merges something into an object, as a user does.
+    /// Merges a patch into an object, as a user does.
     pub(crate) async fn change(&self, kind: &str, name: &str, change: Value) -> Result<Value> {
         let params = PatchParams { field_manager: Some("a-user".into()), ..PatchParams::default() };
         Ok(serde_json::to_value(self.of_kind(kind).patch(name, &params, &Patch::Merge(change)).await?)?)
@@ -119,7 +119,7 @@ impl Corner {
         Ok(())
     }
 
-    /// Events that tell of an owner: type, reason and note of each, in the order of their names.
+    /// Returns the events about an owner: type, reason and note of each, in the order of their names.
     pub(crate) async fn events_of(&self, owner: &str) -> Result<Vec<(String, String, String)>> {
         let all = self.of_kind("Event").list(&ListParams::default()).await?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -132,7 +132,7 @@ impl Corner {
             .collect())
     }
 
-    /// Makes an operator look at an owner again, and waits until it has, and has nothing left to do.
+    /// Triggers a reconcile of an owner, and waits until it has ended and nothing is left to do.
     pub(crate) async fn look_again(&self, operator: &Operator, kind: &str, name: &str) -> Result<()> {
         let before = operator.reconciles();
         let nudge = json!({"metadata": {"annotations": {"test.windlass.dev/nudge": before.to_string()}}});
@@ -142,12 +142,12 @@ impl Corner {
 }
 
 impl Operator {
-    /// How often it has reconciled anything.
+    /// Returns the number of reconciles of all controllers.
     pub(crate) fn reconciles(&self) -> f64 {
         self.sum("controller_runtime_reconcile_total")
     }
 
-    /// Waits until it has reconciled more often than that, and rests.
+    /// Waits until the operator has reconciled more often than that, and rests.
     pub(crate) async fn looked_after(&self, before: f64) -> Result<()> {
         eventually("the operator has looked, and rests", || async {
             let (reconciles, busy) = (self.reconciles(), self.busy());
@@ -160,12 +160,12 @@ impl Operator {
         Ok(())
     }
 
-    /// Keys that are ready to be reconciled, or just are.
+    /// Returns the number of keys that are queued or being reconciled.
     fn busy(&self) -> f64 {
         self.sum("workqueue_depth") + self.sum("controller_runtime_active_workers")
     }
 
-    /// The sum of a metric over all of its labels.
+    /// Returns the sum of a metric over all of its labels.
     pub(crate) fn sum(&self, start: &str) -> f64 {
         let text = self.metrics();
         let lines = text.lines().filter(|line| line.starts_with(start));

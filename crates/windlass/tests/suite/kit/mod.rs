@@ -1,4 +1,4 @@
-//! The parts that the tests share: an operator in miniature, run inside of a test against the real control plane.
+//! Parts that the tests share: a small operator that runs inside of a test against a real control plane.
 #![allow(dead_code)] // each test binary uses its share
 
 pub(crate) mod bundle;
@@ -17,7 +17,8 @@ use windlass_runtime::manager::{Manager, Stage, Stop};
 use windlass_testenv::world::{Namespaced, Running, World};
 use windlass_testenv::{Mark, Requests, Rules, TestEnv};
 
-/// An operator that runs as a task of this process. Dropped, it is gone at its next await, as after a crash.
+/// An operator that runs as a task of this process. When it is dropped, it ends at its next await, as after a
+/// crash.
 pub(crate) struct Operator(Running);
 
 impl Deref for Operator {
@@ -34,7 +35,7 @@ impl Operator {
         Self::with(config, namespace, PlanController::of(blueprint))
     }
 
-    /// The same, with other than the usual options.
+    /// Starts an operator with other options.
     pub(crate) fn with<B: Blueprint>(
         config: kube::Config,
         namespace: &str,
@@ -43,7 +44,7 @@ impl Operator {
         Self::as_given(config, namespace, controller.digest_key(DigestKey::from_bytes(&[7; 32])))
     }
 
-    /// The same, with its digest key from where the options say.
+    /// Starts an operator with the digest key that the options define.
     pub(crate) fn as_given<B: Blueprint>(
         config: kube::Config,
         namespace: &str,
@@ -65,11 +66,11 @@ impl Operator {
         let metrics = PlanMetrics::shown_in(manager.metrics());
         let controller = controller
             .in_namespaces([namespace])
-            .home(namespace)
+            .operator_namespace(namespace)
             .metrics(&metrics)
             .build(&client, &cache, &recorder)?;
         manager.cache(&cache)?;
-        manager.add(Stage::Everywhere, publisher.into_part())?;
+        manager.add(Stage::Everywhere, publisher.into_runnable())?;
         manager.controller(controller)?;
         let (stopper, stop) = Stop::pair();
         let (readiness, metrics) = (manager.readiness().clone(), manager.metrics().clone());
@@ -81,28 +82,28 @@ impl Operator {
         Ok(Self(Running::new(report, move || metrics.encode(), move || stopper.request(), running)))
     }
 
-    /// Waits until it ends by itself, which it should not.
+    /// Waits until the operator ends by itself, which it should not.
     pub(crate) async fn run(self) -> Result<()> {
         Ok(self.0.run().await?)
     }
 
-    /// Stops it in an orderly way.
+    /// Stops the operator in an orderly way.
     pub(crate) async fn stop(self) -> Result<()> {
         Ok(self.0.stop().await?)
     }
 
-    /// Ends it at once, as a crash does.
+    /// Ends the operator at once, as a crash does.
     pub(crate) async fn kill(self) {
         self.0.kill().await;
     }
 
-    /// The value of a metric, by the start of its line; 0 if there is none.
+    /// Returns the value of a metric, by the start of its line; 0 if there is none.
     pub(crate) fn metric(&self, start: &str) -> f64 {
         self.metric_value(start).unwrap_or_default()
     }
 }
 
-/// One test's own corner of the control plane: a namespace, and an account for its operator.
+/// A test's part of the control plane: a namespace, and an account for its operator.
 pub(crate) struct Corner(World);
 
 impl Deref for Corner {
@@ -128,28 +129,28 @@ impl Corner {
         Ok(operator)
     }
 
-    /// The requests of the operator since then.
+    /// Returns the requests of the operator since the mark.
     pub(crate) fn requests_since(&self, mark: Mark) -> Result<Requests> {
         Ok(self.requests(mark)?)
     }
 
-    /// The names and kinds of what the operator wrote since, in order: `patch deployments web-1`.
+    /// Returns the operator's writes since the mark, in order: `patch deployments web-1`.
     pub(crate) fn writes_since(&self, mark: Mark) -> Result<Vec<String>> {
         Ok(self.writes(mark)?)
     }
 
-    /// Waits until a condition of an owner has this truth, and returns its reason and message.
+    /// Waits until a condition of an owner has this status, and returns its reason and message.
     pub(crate) async fn until<K: Namespaced>(
         &self,
         name: &str,
         condition: &str,
         truth: &str,
     ) -> Result<(String, String)> {
-        self.until_said::<K>(name, condition, truth, "").await
+        self.until_message::<K>(name, condition, truth, "").await
     }
 
-    /// The same, and its message contains these words.
-    pub(crate) async fn until_said<K: Namespaced>(
+    /// Waits until a condition of an owner has this status and its message contains this text.
+    pub(crate) async fn until_message<K: Namespaced>(
         &self,
         name: &str,
         condition: &str,

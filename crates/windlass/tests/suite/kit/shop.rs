@@ -1,4 +1,4 @@
-//! A kind with twelve nodes of all verbs.
+//! A kind with twelve nodes of all kinds.
 
 use std::sync::Arc;
 
@@ -40,12 +40,12 @@ pub(crate) struct ShopStatus {
     pub(crate) ready_replicas: Option<i64>,
 }
 
-/// The world outside: which shops are registered there.
+/// The outside world: the registered shops.
 #[derive(Clone, Default)]
 pub(crate) struct Registrar {
     pub(crate) shops: Arc<Mutex<Vec<String>>>,
     pub(crate) calls: Arc<Mutex<usize>>,
-    /// Refuses to undo anything, with these words.
+    /// The message with which `undo` is refused, if it is.
     pub(crate) refuses: Arc<Mutex<Option<String>>>,
 }
 
@@ -116,7 +116,7 @@ impl Blueprint for Shops {
         let part = |suffix: &str| format!("{name}-{suffix}");
         let password = needs.require::<Secret>(&shop.spec.password_secret);
         let account = plan.add(object::<ServiceAccount>(json!({"metadata": {"name": part("runner")}}))?);
-        // An annotation, so that there is something that goes into the configuration and nowhere else.
+        // An annotation, so that one value goes only into the configuration.
         let greeting = shop.annotations().get("greeting").cloned().unwrap_or_default();
         let config = plan.add(object::<ConfigMap>(
             json!({"metadata": {"name": part("config")}, "data": {"image": shop.spec.image, "greeting": greeting}}),
@@ -171,7 +171,7 @@ fn service(name: &str) -> Value {
     json!({"metadata": {"name": name}, "spec": {"selector": {"app": name}, "ports": [{"port": 80}]}})
 }
 
-/// A shop, as a user writes it.
+/// Returns a shop, as a user writes it.
 pub(crate) fn shop(name: &str, image: &str) -> Shop {
     let spec = ShopSpec {
         image: image.into(),
@@ -182,7 +182,7 @@ pub(crate) fn shop(name: &str, image: &str) -> Shop {
     Shop::new(name, spec)
 }
 
-/// The Secret that shops require.
+/// Returns the Secret that shops require.
 pub(crate) fn password(value: &str) -> Secret {
     serde_json::from_value(json!({"metadata": {"name": "password"}, "stringData": {"password": value}}))
         .unwrap()

@@ -1,10 +1,12 @@
-//! Parts that we run ourselves: PostgreSQL and Redis or Valkey as one server each, and a claim for images.
+//! Dependencies that this operator runs: one PostgreSQL server, one Redis or Valkey server, and a claim for
+//! images.
 //!
-//! Promises: one pod with a volume of its own, under the restricted level of pod security; a password that is generated once; volumes
-//! and passwords that outlive the HarborCluster. The images are those that a release of Harbor comes with, so a mirror of Harbor's
-//! images is enough, and the database's data follows the release: each image can read what the one before it wrote.
+//! Each server is one pod with its own volume, under the restricted Pod Security Standard, and has a password
+//! that is generated once. Volumes and passwords are retained when the HarborCluster is deleted. The images
+//! are those of the Harbor release, so that a mirror of Harbor's images is enough; each database image can
+//! read the data of the release before it.
 //!
-//! Does not replicate, and makes no backups: whoever needs that names an external server, or another operator.
+//! Does not replicate and makes no backups: use an external server or another operator for these.
 
 mod cache;
 mod claim;
@@ -12,6 +14,6 @@ mod database;
 mod server;
 mod storage;
 
-pub use cache::cache;
-pub use database::database;
-pub use storage::storage;
+pub(crate) use cache::cache;
+pub(crate) use database::database;
+pub(crate) use storage::storage;

@@ -1,4 +1,4 @@
-//! One server with a volume: a StatefulSet of one pod, its Services, and the claim.
+//! A built-in server with a volume: a StatefulSet with one pod, its Services, and its claim.
 
 use std::collections::BTreeMap;
 
@@ -14,55 +14,54 @@ use crate::catalogue::Component;
 use crate::cluster::{Image, Site};
 use crate::workload::{at_field, policy};
 
-/// The user and group that Harbor's images of servers run as.
+/// User and group of Harbor's database and cache images.
 const USER: i64 = 999;
 
-/// A server.
+/// The description of a server.
 pub(super) struct Server<'s> {
-    /// What its objects are called.
+    /// Name of its objects.
     pub(super) name: String,
-    /// The component that it is, for labels.
+    /// The component, for labels.
     pub(super) component: Component,
-    /// What it runs.
+    /// The image.
     pub(super) image: Image,
-    /// Its command, where that is not the image's.
+    /// The command; `None` uses the command of the image.
     pub(super) command: Option<Vec<String>>,
-    /// Its environment.
+    /// The environment variables.
     pub(super) env: Vec<Value>,
-    /// The port of the server, which has the name of the component.
+    /// The port of the server. Its name is the component's word.
     pub(super) port: u16,
-    /// Where the volume is.
+    /// Mount path of the volume.
     pub(super) data: &'static str,
-    /// Where files are that are nobody's, in memory, and how large they get.
+    /// Mount paths and size limits of memory volumes for temporary files.
     pub(super) scratch: Vec<(&'static str, &'static str)>,
-    /// A file of a ConfigMap's that it reads.
-    pub(super) file: Option<File>,
-    /// Whether it lives, as a probe's handler.
+    /// Files from a ConfigMap that the server reads.
+    pub(super) files: Option<Files>,
+    /// Handler of the liveness probe.
     pub(super) lives: Value,
-    /// Whether it can serve, as a probe's handler.
+    /// Handler of the readiness and startup probes.
     pub(super) serves: Value,
-    /// How many times ten seconds it may take to start.
+    /// Failure threshold of the startup probe, which runs every ten seconds.
     pub(super) patience: i32,
-    /// A command that is run before, with the same image.
+    /// Command of an init container with the same image.
     pub(super) before: Option<Vec<String>>,
-    /// CPU and memory.
+    /// CPU and memory of the container.
     pub(super) resources: Option<&'s Embedded<ResourceRequirements>>,
-    /// The field of the spec, for messages.
+    /// Path of the resources in the spec, for error messages.
     pub(super) field: &'static str,
 }
 
-/// A file that a server reads.
-pub(super) struct File {
-    /// The ConfigMap that it is in, under its own name.
+/// Files that a server reads.
+pub(super) struct Files {
+    /// The ConfigMap. The keys are the names of the files.
     pub(super) config_map: String,
-    /// Its directory. Other files that the image has there stay.
-    pub(super) directory: &'static str,
-    /// Its name.
-    pub(super) name: &'static str,
+    /// Directory and name of each file. Other files of the image in that directory stay visible.
+    pub(super) paths: Vec<(&'static str, &'static str)>,
 }
 
 impl Server<'_> {
-    /// Plans it, with what must come before it. The last is the server itself.
+    /// Adds the server and its objects to the plan, after the nodes in `before`. Returns the nodes; the last
+    /// one is the StatefulSet.
     pub(super) fn plan(
         self,
         site: &Site<'_>,
@@ -84,7 +83,7 @@ impl Server<'_> {
             }
             Ok(typed(&json!({"metadata": site.metadata(name), "spec": spec}))?)
         };
-        // The pod has a name of its own also while it is not ready.
+        // The DNS name of the pod also resolves while the pod is not ready.
         let own = json!({"clusterIP": "None", "publishNotReadyAddresses": true});
         let own = plan.add(service(&headless, own)?);
         let shared = plan.add(service(&self.name, json!({}))?);
@@ -102,7 +101,8 @@ impl Server<'_> {
         Ok(vec![own, shared, server])
     }
 
-    /// Whoever knows the password may come, the operator too, which asks the database how far it is migrated; the server itself goes nowhere.
+    /// Adds the NetworkPolicies: ingress from everywhere to the port, because the password protects it and
+    /// the operator reads the schema version of the database; no egress.
     fn policies(&self, site: &Site<'_>, pods: &BTreeMap<String, String>, plan: &mut Plan) {
         let wanted = policy::wanted(&site.cluster.metadata, site.settings.network_policies);
         let metadata = |way: &str| site.metadata(&name([&*self.name, way], naming::SUBDOMAIN));
@@ -113,7 +113,7 @@ impl Server<'_> {
 
     fn pod(&self) -> Result<Value, PlanError> {
         let resources = match self.resources {
-            Some(given) => json!(given.typed().map_err(|error| at_field(self.field, &error))?),
+            Some(resources) => json!(resources.typed().map_err(|error| at_field(self.field, &error))?),
             None => Value::Null,
         };
         let probe = |handler: &Value, failures: i32| {
@@ -131,9 +131,11 @@ impl Server<'_> {
             let memory = json!({"medium": "Memory", "sizeLimit": size});
             volumes.push(json!({"name": format!("scratch-{at}"), "emptyDir": memory}));
         }
-        if let Some(File { config_map, directory, name }) = &self.file {
-            let path = format!("{directory}/{name}");
-            mounts.push(json!({"name": "file", "mountPath": path, "subPath": name, "readOnly": true}));
+        if let Some(Files { config_map, paths }) = &self.files {
+            for (directory, name) in paths {
+                let path = format!("{directory}/{name}");
+                mounts.push(json!({"name": "file", "mountPath": path, "subPath": name, "readOnly": true}));
+            }
             volumes.push(json!({"name": "file", "configMap": {"name": config_map}}));
         }
         let component = self.component.as_str();
@@ -167,12 +169,13 @@ impl Server<'_> {
             "volumes": volumes,
             "enableServiceLinks": false,
             "automountServiceAccountToken": false,
-            // A database that writes its memory to disk is not to be hurried.
+            // A database that writes its memory to disk needs time to stop.
             "terminationGracePeriodSeconds": 120,
             "imagePullSecrets": self.image.secrets(),
             "securityContext": {
                 "runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER,
-                // PostgreSQL refuses data that others of its group may write: a volume that is right is left as it is.
+                // PostgreSQL refuses a data directory that its group may write, so the ownership of a correct
+                // volume must not change.
                 "fsGroupChangePolicy": "OnRootMismatch",
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
@@ -180,7 +183,7 @@ impl Server<'_> {
     }
 }
 
-/// A variable of the environment that is a value of a Secret.
+/// Returns an environment variable with the value of a key of a Secret.
 pub(super) fn secret_env(variable: &str, secret: &str, key: &str) -> Value {
     json!({"name": variable, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}})
 }

@@ -1,21 +1,33 @@
-//! A volume for images and charts.
+//! The built-in storage: a claim for images and charts.
 
-use windlass::{Plan, PlanError};
+use windlass::{Needs, Plan, PlanError};
 
 use crate::api::driver::{Claim, FileSystem, ImageChartStorage, RegistryClaim};
-use crate::cluster::{Part, Site};
+use crate::api::harborcluster_parts::BuiltInVolume;
+use crate::cluster::{Dependency, Site};
 
 use super::claim;
 
-/// Plans a claim, in which images are, and charts where there are any.
-pub fn storage(site: &Site<'_>, plan: &mut Plan) -> Result<Part<ImageChartStorage>, PlanError> {
-    let given = site.cluster.spec.storage.as_ref().and_then(|storage| storage.spec.built_in.clone());
-    let given = given.unwrap_or_default();
+/// Adds the claim for images and charts to the plan.
+pub(crate) fn storage(
+    site: &Site<'_>,
+    needs: &Needs<'_>,
+    plan: &mut Plan,
+) -> Result<Dependency<ImageChartStorage>, PlanError> {
+    let spec = site.cluster.spec.storage.as_ref().and_then(|storage| storage.spec.built_in.clone());
+    let spec = spec.unwrap_or_default();
     let name = site.names.registry();
-    let volume = claim::plan(site, &name, &given.volume, "50Gi", &given.access_modes, plan)?;
+    let volume = claim::Claim {
+        name: &name,
+        field: "spec.storage.spec.builtIn",
+        volume: &spec.volume,
+        usual_size: BuiltInVolume::OF_IMAGES,
+        modes: &spec.access_modes,
+    };
+    let volume = volume.plan(site, needs, plan)?;
     let claim = Claim { claim_name: name, read_only: None, prefix: None };
     let registry = RegistryClaim { claim, max_threads: 100 };
     let filesystem = FileSystem { chart_persistent_volume: None, registry_persistent_volume: registry };
-    let told = ImageChartStorage { filesystem: Some(filesystem), ..ImageChartStorage::default() };
-    Ok(Part { told: Ok(told), needs: vec![volume] })
+    let settings = ImageChartStorage { filesystem: Some(filesystem), ..ImageChartStorage::default() };
+    Ok(Dependency { settings: Ok(settings), needs: vec![volume] })
 }

@@ -1,4 +1,4 @@
-//! The way to MinIO, for users whose downloads are redirected there.
+//! The Ingress of MinIO, for clients whose downloads are redirected to it.
 
 use k8s_openapi::api::networking::v1::Ingress;
 use serde_json::json;
@@ -9,26 +9,26 @@ use crate::api::component::Tls;
 use crate::api::network::Ingress as IngressSpec;
 use crate::cluster::Site;
 
-/// The Ingress of this name, to this Service.
+/// Returns an Ingress to a Service.
 pub(super) fn ingress(
     site: &Site<'_>,
     name: &str,
-    given: &IngressSpec,
+    spec: &IngressSpec,
     tls: Option<&Tls>,
     service: &str,
     port: i32,
 ) -> Result<Ingress, PlanError> {
     let mut metadata = site.metadata(name);
-    // Layers may be of any size.
+    // Image layers may have any size.
     let ours = [("nginx.ingress.kubernetes.io/proxy-body-size".to_owned(), "0".to_owned())];
     let annotations = metadata.annotations.get_or_insert_default();
-    annotations.extend(ours.into_iter().chain(given.annotations.clone()));
+    annotations.extend(ours.into_iter().chain(spec.annotations.clone()));
     let backend = json!({"service": {"name": service, "port": {"number": port}}});
     let spec = json!({
-        "ingressClassName": given.ingress_class_name,
-        "tls": tls.map(|tls| json!([{"hosts": [given.host], "secretName": tls.certificate_ref}])),
+        "ingressClassName": spec.ingress_class_name,
+        "tls": tls.map(|tls| json!([{"hosts": [spec.host], "secretName": tls.certificate_ref}])),
         "rules": [{
-            "host": given.host,
+            "host": spec.host,
             "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]},
         }],
     });

@@ -1,11 +1,11 @@
-//! The kinds of other operators, as far as we speak of them.
+//! The kinds of other operators, with the fields that this operator uses.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What a RedisFailover should be.
+/// Spec of a RedisFailover.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "databases.spotahome.com",
@@ -16,12 +16,12 @@ use serde_json::{Map, Value};
     doc = "RedisFailover is a Redis with Sentinels."
 )]
 pub struct RedisFailoverSpec {
-    /// All of it.
+    /// All fields, without a schema.
     #[serde(flatten)]
     pub fields: Map<String, Value>,
 }
 
-/// What a database of Zalando's operator should be.
+/// Spec of a database of Zalando's operator.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "acid.zalan.do",
@@ -34,21 +34,21 @@ pub struct RedisFailoverSpec {
     status = "PostgresqlStatus"
 )]
 pub struct PostgresqlSpec {
-    /// All of it.
+    /// All fields, without a schema.
     #[serde(flatten)]
     pub fields: Map<String, Value>,
 }
 
-/// What has become of a database.
+/// Status of a database of Zalando's operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(default)]
 pub struct PostgresqlStatus {
-    /// In one word: `Creating`, `Running`, `CreateFailed`, …
+    /// Summary of the state: `Creating`, `Running`, `CreateFailed`, …
     #[serde(rename = "PostgresClusterStatus", skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
 }
 
-/// What a tenant of MinIO should be.
+/// Spec of a MinIO Tenant.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "minio.min.io",
@@ -60,41 +60,41 @@ pub struct PostgresqlStatus {
     status = "TenantStatus"
 )]
 pub struct TenantSpec {
-    /// All of it.
+    /// All fields, without a schema.
     #[serde(flatten)]
     pub fields: Map<String, Value>,
 }
 
-/// What has become of a tenant.
+/// Status of a MinIO Tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TenantStatus {
-    /// In a few words: `Initialized`, `Provisioning MinIO Statefulset`, …
+    /// Summary of the state: `Initialized`, `Provisioning MinIO Statefulset`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_state: Option<String>,
-    /// How many servers can serve.
+    /// Number of servers that are available.
     pub available_replicas: i32,
-    /// Its pools.
+    /// Status of each pool.
     pub pools: Vec<PoolStatus>,
 }
 
-/// What has become of a pool.
+/// Status of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PoolStatus {
-    /// Its StatefulSet.
+    /// Name of the pool's StatefulSet.
     pub ss_name: String,
-    /// In one word: `PoolInitialized`.
+    /// State of the pool: `PoolInitialized` when it is ready.
     pub state: String,
 }
 
-/// What a spec has at a place, which is written as `pools/0/name`.
+/// Returns the value at a path such as `pools/0/name`.
 pub(super) fn at<'a>(fields: &'a Map<String, Value>, place: &str) -> Option<&'a Value> {
     let (member, below) = place.split_at(place.find('/').unwrap_or(place.len()));
     fields.get(member)?.pointer(below)
 }
 
-/// A spec of these fields; what is null is not said.
+/// Returns the fields of a spec without those that are null.
 pub(super) fn fields(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(fields) => fields.into_iter().filter(|(_, value)| !value.is_null()).collect(),

@@ -1,6 +1,6 @@
 //! MinIO, run by its own operator, with a bucket for images and charts.
 //!
-//! Its Service is always called `minio`: there can be one of them in a namespace.
+//! The MinIO operator always names its Service `minio`, so a namespace can have one Tenant only.
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::batch::v1::Job;
@@ -12,7 +12,7 @@ use windlass_runtime::json::typed;
 use crate::api::driver::{ImageChartStorage, S3, StorageRedirect};
 use crate::api::harborcluster_parts::{ClusterRedirect, MinIo};
 use crate::catalogue::Delegated;
-use crate::cluster::{Part, Site};
+use crate::cluster::{Dependency, Site};
 use crate::workload::at_field;
 
 use super::found;
@@ -25,33 +25,38 @@ const BUCKET: &str = "harbor";
 const REGION: &str = "us-east-1";
 const POOL: &str = "zone-harbor";
 const USER: i64 = 10_000;
-/// The key of the registry's Secret.
+/// State of a Tenant whose servers run.
+const INITIALIZED: &str = "Initialized";
+/// State of a pool whose servers run.
+const POOL_INITIALIZED: &str = "PoolInitialized";
+/// Key of the registry's access key Secret.
 const KEY: &str = "secret";
-/// Makes the bucket, if it is not there. The keys go through a pipe, and are in nobody's list of processes.
+/// Creates the bucket if it does not exist. The keys are passed through a pipe, so that they do not show in
+/// the list of processes.
 const MAKE_BUCKET: &str = r#"set -eu
 printf '%s\n%s\n' "$ACCESS_KEY" "$SECRET_KEY" | mc alias set minio "$ENDPOINT" > /dev/null
 mc mb --ignore-existing "minio/$BUCKET"
 "#;
 
-/// The Secret with the keys: the user's, or a generated one.
+/// Returns the name of the Secret with the root credentials: the one in the spec, or the generated one.
 fn credentials(site: &Site<'_>, minio: &MinIo) -> String {
-    let given = minio.secret_ref.clone().filter(|name| !name.is_empty());
-    given.unwrap_or_else(|| site.names.minio_credentials())
+    let named = minio.secret_ref.clone().filter(|name| !name.is_empty());
+    named.unwrap_or_else(|| site.names.minio_credentials())
 }
 
 fn spec_of<'a>(site: &Site<'a>) -> Result<&'a MinIo, PlanError> {
     let storage = site.cluster.spec.storage.as_ref();
     storage
         .and_then(|storage| storage.spec.minio.as_ref())
-        .ok_or_else(|| PlanError::new("spec.storage.spec.minIO is missing: say how many servers there are"))
+        .ok_or_else(|| PlanError::new("spec.storage.spec.minIO is missing: set the number of servers"))
 }
 
-/// Plans a tenant, and all around it.
-pub fn storage(
+/// Adds the Tenant, its bucket and its Ingress to the plan.
+pub(crate) fn storage(
     site: &Site<'_>,
     needs: &Needs<'_>,
     plan: &mut Plan,
-) -> Result<Part<ImageChartStorage>, PlanError> {
+) -> Result<Dependency<ImageChartStorage>, PlanError> {
     let minio = spec_of(site)?;
     let name = site.names.minio();
     let secret = credentials(site, minio);
@@ -60,9 +65,13 @@ pub fn storage(
     let (there, stored) = (needs.observe::<Tenant>(&name), needs.observe::<Secret>(&secret));
     let (there, stored) = (found(there)?, found(stored)?);
     let spec = fields(tenant_spec(site, minio, &secret, there.as_ref())?);
+    for advice in ignored_edits(minio, there.as_ref()) {
+        plan.advise(advice);
+    }
+    let servers = spec["pools"][0]["servers"].as_i64().and_then(|servers| i32::try_from(servers).ok());
     let mut tenant = Tenant::new(&name, TenantSpec { fields: spec });
     tenant.metadata = labelled(site, &name);
-    let health = health(there, minio.replicas, &format!("{name}-{POOL}"));
+    let health = health(there, servers.unwrap_or(minio.replicas), &format!("{name}-{POOL}"));
     let tenant = site.keep(plan.add(tenant).ready_when(move |_| health.clone())).after(&generated);
     let bucket = plan.task(bucket(site, minio, &secret)?).after([&tenant]);
     let mut before = vec![tenant, bucket];
@@ -73,7 +82,7 @@ pub fn storage(
         let access = String::from_utf8(data.remove("accesskey")?.0).ok()?;
         Some((access, data.remove("secretkey")?))
     });
-    // A preview has no values, and shows what there would be.
+    // A preview has no values and shows the objects that would exist.
     let keys = keys.or_else(|| needs.is_assumed().then(|| (String::new(), ByteString::default())));
     let redirect = redirect(site);
     if let Some((redirect, exposed)) =
@@ -83,7 +92,7 @@ pub fn storage(
         let ingress = plan.add(ingress(site, &name, to, exposed.tls.as_ref(), SERVICE, PORT)?);
         before.push(ingress.takes_over(Predecessor::held_by::<Tenant>(&*name)));
     }
-    let told = if let Some((access, key)) = keys {
+    let settings = if let Some((access, key)) = keys {
         before.push(
             site.keep(plan.add(registry_key(site, &name, key)))
                 .takes_over(Predecessor::held_by::<Tenant>(&*name)),
@@ -94,10 +103,11 @@ pub fn storage(
         before.push(plan.pending::<Secret>(&name, why.clone()));
         Err(why)
     };
-    Ok(Part { told, needs: before })
+    Ok(Dependency { settings, needs: before })
 }
 
-/// Whether downloads are redirected to it; without a word on it, they are not: nobody outside could follow.
+/// Returns the redirect settings. Without them downloads are not redirected, because clients outside the
+/// cluster could not reach MinIO.
 fn redirect<'a>(site: &Site<'a>) -> Option<&'a ClusterRedirect> {
     site.cluster.spec.storage.as_ref().and_then(|storage| storage.spec.redirect())
 }
@@ -158,14 +168,18 @@ fn tenant_spec(
         }))}),
     };
     let resources = match &minio.resources {
-        Some(given) => json!(given.typed().map_err(|error| at_field(&at("resources"), &error))?),
+        Some(resources) => json!(resources.typed().map_err(|error| at_field(&at("resources"), &error))?),
         None => Value::Null,
+    };
+    let layout = |field: &str, asked: Value| {
+        let live = there.filter(|tenant| has_data(tenant)).and_then(|tenant| in_pool(tenant, field));
+        live.filter(|live| !covers(live, &asked)).cloned().unwrap_or(asked)
     };
     let pool = fields(json!({
         "name": POOL,
-        "servers": minio.replicas,
-        "volumesPerServer": minio.volumes_per_server,
-        "volumeClaimTemplate": claim,
+        "servers": layout("servers", json!(minio.replicas)),
+        "volumesPerServer": layout("volumesPerServer", json!(minio.volumes_per_server)),
+        "volumeClaimTemplate": layout("volumeClaimTemplate", claim),
         "resources": resources,
         "securityContext": {"runAsUser": USER, "runAsGroup": USER, "fsGroup": USER},
     }));
@@ -182,7 +196,58 @@ fn tenant_spec(
     }))
 }
 
-/// The class that the volumes of a tenant have, which cannot change: others may have made it, of another than the cluster's default.
+/// Returns a field of the pool of a live Tenant.
+fn in_pool<'t>(tenant: &'t Tenant, field: &str) -> Option<&'t Value> {
+    place(&tenant.spec.fields, &format!("pools/0/{field}"))
+}
+
+/// Returns true if a live value has all that is asked for. It may have more: defaults of its operator.
+fn covers(live: &Value, asked: &Value) -> bool {
+    match (live, asked) {
+        (Value::Object(live), Value::Object(asked)) => asked
+            .iter()
+            .all(|(field, asked)| asked.is_null() || live.get(field).is_some_and(|live| covers(live, asked))),
+        (live, asked) => live == asked,
+    }
+}
+
+/// Returns true if a live Tenant has been initialised, so that its volumes may hold data.
+fn has_data(tenant: &Tenant) -> bool {
+    tenant.status.as_ref().is_some_and(|status| {
+        status.available_replicas > 0
+            || status.current_state.as_deref() == Some(INITIALIZED)
+            || status.pools.iter().any(|pool| pool.state == POOL_INITIALIZED)
+    })
+}
+
+/// Returns advice for each field of the spec that differs from the layout of a live Tenant, which cannot
+/// change: admission refuses such an edit, but may have been disabled or unreachable.
+fn ignored_edits(minio: &MinIo, there: Option<&Tenant>) -> Vec<String> {
+    let Some(tenant) = there.filter(|tenant| has_data(tenant)) else { return Vec::new() };
+    let asked = [
+        ("replicas", "servers", Some(json!(minio.replicas))),
+        ("volumesPerServer", "volumesPerServer", Some(json!(minio.volumes_per_server))),
+        (
+            "volumeClaimTemplate",
+            "volumeClaimTemplate",
+            minio.volume_claim_template.as_ref().map(|template| template.raw().clone()),
+        ),
+    ];
+    let differs = |(field, live, asked): (&str, &str, Option<Value>)| {
+        let (live, asked) = (in_pool(tenant, live)?, asked?);
+        (!covers(live, &asked)).then(|| {
+            format!(
+                "spec.storage.spec.minIO.{field}: {asked} has no effect, because the MinIO Tenant holds data \
+                 and keeps {live}: set {live}, or create another HarborCluster with the new size and \
+                 replicate the images to it"
+            )
+        })
+    };
+    asked.into_iter().filter_map(differs).collect()
+}
+
+/// Returns the storage class of the volumes of a live Tenant. The class is immutable, and another operator
+/// may have chosen one that is not the default.
 fn class_of(tenant: &Tenant) -> Option<&str> {
     place(&tenant.spec.fields, "pools/0/volumeClaimTemplate/spec/storageClassName")?.as_str()
 }
@@ -191,7 +256,7 @@ fn endpoint(site: &Site<'_>) -> String {
     format!("http://{}:{PORT}", site.names.host(SERVICE))
 }
 
-/// The Job that makes the bucket.
+/// Returns the Job that creates the bucket.
 fn bucket(site: &Site<'_>, minio: &MinIo, secret: &str) -> Result<Job, PlanError> {
     let client = minio.mc.clone().unwrap_or_default();
     let image =
@@ -235,7 +300,8 @@ fn bucket(site: &Site<'_>, minio: &MinIo, secret: &str) -> Result<Job, PlanError
     Ok(typed(&job)?)
 }
 
-/// What the registry is told: by way of the Ingress where downloads are redirected, since what it signs is what users ask for.
+/// Returns the registry's storage settings. With redirects the endpoint is the Ingress, because clients use
+/// the URLs that the registry signs.
 fn store(site: &Site<'_>, access: String) -> ImageChartStorage {
     let exposed =
         redirect(site).filter(|redirect| redirect.enable).and_then(|redirect| redirect.expose.as_ref());
@@ -274,18 +340,18 @@ fn health(found: Option<Tenant>, replicas: i32, pool: &str) -> Readiness {
     let Some(TenantStatus { current_state: Some(state), available_replicas, pools }) =
         found.and_then(|found| found.status)
     else {
-        return Readiness::waiting("MinIO's operator has not seen it yet");
+        return Readiness::waiting("the MinIO operator has not reconciled it yet");
     };
-    if state != "Initialized" {
-        return Readiness::waiting(format!("MinIO's operator says {state}"));
+    if state != INITIALIZED {
+        return Readiness::waiting(format!("the MinIO operator reports {state}"));
     }
     if available_replicas != replicas {
         return Readiness::waiting(format!("{available_replicas} of {replicas} servers available"));
     }
     match pools.iter().find(|one| one.ss_name == pool) {
-        Some(one) if one.state == "PoolInitialized" => Readiness::Ready,
+        Some(one) if one.state == POOL_INITIALIZED => Readiness::Ready,
         Some(one) => Readiness::waiting(format!("its pool {pool} is {}", one.state)),
-        None => Readiness::waiting(format!("its pool {pool} is not there yet")),
+        None => Readiness::waiting(format!("its pool {pool} does not exist yet")),
     }
 }
 
@@ -294,7 +360,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn volumes_that_are_there_keep_their_class() {
+    fn existing_volumes_keep_their_storage_class() {
         let cluster = crate::cluster::blueprint::samples::delegated();
         let settings = crate::settings::HarborSettings::default();
         let site = Site::of(&cluster, &settings);
@@ -307,6 +373,29 @@ mod tests {
         let pool = json!({"volumeClaimTemplate": {"spec": {"storageClassName": "default"}}});
         let there = Tenant::new("x", TenantSpec { fields: fields(json!({"pools": [pool]})) });
         assert_eq!(class(Some(&there)), Some(json!("default")));
+    }
+
+    #[test]
+    fn seam_m9_a_live_tenant_keeps_its_servers_and_volumes_and_the_edit_is_reported() {
+        let cluster = crate::cluster::blueprint::samples::delegated();
+        let settings = crate::settings::HarborSettings::default();
+        let site = Site::of(&cluster, &settings);
+        let mut minio = spec_of(&site).unwrap().clone();
+        let drawn = |minio: &MinIo, there: Option<&Tenant>| tenant_spec(&site, minio, "keys", there).unwrap();
+        let mut there = Tenant::new("x", TenantSpec { fields: fields(drawn(&minio, None)) });
+        let before = drawn(&minio, None)["pools"][0].clone();
+        minio.replicas += 2;
+        minio.volumes_per_server += 1;
+        minio.volume_claim_template =
+            serde_json::from_value(json!({"spec": {"storageClassName": "b"}})).unwrap();
+        assert_ne!(drawn(&minio, Some(&there))["pools"][0], before, "nothing is in it yet");
+        assert!(ignored_edits(&minio, Some(&there)).is_empty());
+        there.status = serde_json::from_value(json!({"currentState": "Initialized"})).unwrap();
+        assert_eq!(drawn(&minio, Some(&there))["pools"][0], before);
+        let advice = ignored_edits(&minio, Some(&there)).join("\n");
+        for field in ["replicas", "volumesPerServer", "volumeClaimTemplate"] {
+            assert!(advice.contains(&format!("spec.storage.spec.minIO.{field}: ")), "{field} in {advice}");
+        }
     }
 
     #[test]
@@ -324,7 +413,7 @@ mod tests {
                 "Waiting for Pods to be ready",
                 4,
                 "PoolInitialized",
-                "MinIO's operator says Waiting for Pods to be ready",
+                "the MinIO operator reports Waiting for Pods to be ready",
             ),
             ("Initialized", 3, "PoolInitialized", "3 of 4 servers available"),
             ("Initialized", 4, "PoolCreated", "its pool minio-x-zone-harbor is PoolCreated"),

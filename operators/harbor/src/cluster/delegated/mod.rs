@@ -1,8 +1,10 @@
-//! Parts that other operators run: Redis by that of RedisFailovers, PostgreSQL by Zalando's, MinIO by its own.
+//! Dependencies that other operators run: Redis by Spotahome's operator, PostgreSQL by Zalando's, MinIO by
+//! its own.
 //!
-//! Promises: their objects are named and filled as they always were; one of a kind that is not installed is waited for, and goes on when
-//! it is; a part is ready when what runs is healthy, and not because its object is there. Databases and tenants outlive the HarborCluster,
-//! since their operators would take the data with them.
+//! Names and contents of their objects are those of the upstream operator. If a kind is not installed, the
+//! plan waits for it. A dependency is ready when what runs is healthy, not as soon as its object exists.
+//! Databases and tenants are retained when the HarborCluster is deleted, because their operators would delete
+//! the data with them.
 
 use serde::de::DeserializeOwned;
 use windlass::{Kind, Known, Object, PlanError};
@@ -14,11 +16,11 @@ mod postgres;
 mod redis;
 
 pub use kinds::{Postgresql, RedisFailover, Tenant};
-pub use minio::storage;
-pub use postgres::database;
-pub use redis::cache;
+pub(crate) use minio::storage;
+pub(crate) use postgres::database;
+pub(crate) use redis::cache;
 
-/// An object that was observed, if it exists.
+/// Returns an observed object, or `None` if it does not exist.
 fn found<K: Kind + DeserializeOwned>(observed: Known<Option<Object<K>>>) -> Result<Option<K>, PlanError> {
     Ok(observed.or_wait()?.and_then(|object| object.get()))
 }

@@ -1,8 +1,8 @@
 //! PostgreSQL, run by Zalando's operator.
 //!
-//! That operator makes the password itself, in a Secret of its own; Harbor's components read a copy under the key that they know, which
-//! follows when the other changes. A database that runs stays as it is in all that the spec does not say: a change that nobody asked for
-//! restarts it.
+//! That operator generates the password in a Secret of its own. Harbor's components read a copy under the key
+//! that they expect; the copy is updated when the original changes. A running database keeps everything that
+//! the spec does not set, because an unrequested change would restart it.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::api::harbor::DeletionPolicy;
 use crate::api::postgres::{HarborDatabase, PostgresHost, SslMode};
 use crate::api::{Harbor, HarborCluster};
 use crate::catalogue::Delegated;
-use crate::cluster::{Part, Site};
+use crate::cluster::{Dependency, Site};
 use crate::workload::at_field;
 
 use super::found;
@@ -27,14 +27,14 @@ use super::kinds::{Postgresql, PostgresqlSpec, at, fields};
 
 const USER: &str = "harbor";
 const PORT: i32 = 5432;
-/// The key that Harbor's components look for.
+/// Key of the password that Harbor's components read.
 const KEY: &str = "postgres-password";
-/// How many servers, where nothing is said.
+/// Default number of servers.
 const INSTANCES: i64 = 3;
-/// The major of PostgreSQL. Another one means an upgrade of somebody's data, which is not ours to begin.
+/// Major version of PostgreSQL for new databases. Changing it would upgrade the data of users.
 const MAJOR: &str = "12";
-/// Who may log in to a new database, and how: over the network with TLS only. Whoever says any of it says all of it: replicas follow by these
-/// lines too.
+/// The `pg_hba.conf` of a new database: network logins need TLS. Setting any line replaces all lines, so
+/// those for replication are included.
 const LOGINS: [&str; 7] = [
     "local all all trust",
     "local replication postgres trust",
@@ -44,16 +44,16 @@ const LOGINS: [&str; 7] = [
     "hostssl all +zalandos all pam",
     "hostssl all all all md5",
 ];
-/// What Harbor's user may do in a new database: its databases are its own, and it needs to be nobody's master.
+/// Roles of Harbor's user in a new database: it creates its own databases and is no superuser.
 const ROLES: [&str; 1] = ["createdb"];
-/// How the first operator of these kinds wrote an amount that nobody had said.
+/// The value that the upstream operator wrote for a resource amount that the spec did not set.
 const UNSAID: &str = "0";
-/// Users of Zalando's operator whose Secrets the first operator of these kinds gave to the HarborCluster.
+/// Users of Zalando's operator whose Secrets the upstream operator made children of the HarborCluster.
 const GIVEN_TO_US: [&str; 2] = ["postgres", "standby"];
-/// What ends the names of Secrets where nobody has told that operator otherwise.
+/// Default suffix of the names of Zalando's Secrets.
 const USUAL_END: &str = ".postgresql.acid.zalan.do";
 
-/// The Secrets in which the password may be: as it is configured, and as it is by default.
+/// Returns the names of the Secrets that may hold the password: the configured name and the default name.
 fn credentials(site: &Site<'_>) -> [String; 2] {
     let name = site.names.postgres();
     let configured = site.settings.postgres_secret(USER, &name);
@@ -61,49 +61,50 @@ fn credentials(site: &Site<'_>) -> [String; 2] {
     [configured, usual]
 }
 
-/// The Secrets that may be in the hands of the HarborCluster, and are Zalando's operator's.
+/// Returns the names of Zalando's Secrets that the HarborCluster may own.
 fn given_to_us(site: &Site<'_>) -> [String; 2] {
     GIVEN_TO_US.map(|user| site.settings.postgres_secret(user, &site.names.postgres()))
 }
 
-/// Whether the garbage collector would take an object along with the HarborCluster.
+/// Returns true if the garbage collector would delete the object together with the HarborCluster.
 fn goes_with(cluster: &HarborCluster, object: &ObjectMeta) -> bool {
     let uid = cluster.metadata.uid.as_ref();
     let is_it = |one: &OwnerReference| one.controller == Some(true) && Some(&one.uid) == uid;
     object.owner_references.iter().flatten().any(is_it)
 }
 
-/// Has a Secret that would go with the HarborCluster go with nobody: the database stays, and nobody gets into it without the
-/// Secret. Then it is in the plan no longer.
+/// Removes the owner reference of a Secret that would be deleted with the HarborCluster: the database is
+/// retained, and nobody can log in without the Secret. Afterwards the Secret is no longer part of the plan.
 fn let_go(site: &Site<'_>, secret: Secret, plan: &mut Plan) {
     let retained = matches!(site.common().deletion_policy(), DeletionPolicy::Retain);
     if retained && goes_with(site.cluster, &secret.metadata) {
         let name = secret.name_any();
-        // It exists, so nothing is made of this; and should it go just now, the same one is.
+        // The Secret exists, so this content is not used; if the Secret is deleted in this moment, it is
+        // created again unchanged.
         let same = Secret { metadata: site.metadata(&name), ..secret };
         plan.create_once(&name, move |_| Ok(same.clone())).retain();
     }
 }
 
-/// Plans a database.
-pub fn database(
+/// Adds the database to the plan.
+pub(crate) fn database(
     site: &Site<'_>,
     needs: &Needs<'_>,
     plan: &mut Plan,
-) -> Result<Part<HarborDatabase>, PlanError> {
+) -> Result<Dependency<HarborDatabase>, PlanError> {
     let (name, secret) = (site.names.postgres(), site.names.database_password());
     let there = needs.observe::<Postgresql>(&name);
     let secrets = credentials(site).map(|secret| needs.observe::<Secret>(secret));
-    let given = given_to_us(site).map(|secret| needs.observe::<Secret>(secret));
+    let owned = given_to_us(site).map(|secret| needs.observe::<Secret>(secret));
     let there = found(there)?;
     let mut password = None;
     for secret in secrets {
         let secret = found(secret)?;
         password = password.or_else(|| secret?.data?.remove("password"));
     }
-    // A preview has no values, and shows what there would be.
+    // A preview has no values and shows the objects that would exist.
     let password = password.or_else(|| needs.is_assumed().then(ByteString::default));
-    for secret in given {
+    for secret in owned {
         if let Some(secret) = found(secret)? {
             let_go(site, secret, plan);
         }
@@ -118,22 +119,25 @@ pub fn database(
             .takes_over(Predecessor::held_by::<Harbor>(site.names.harbor()))
     } else {
         let [configured, usual] = credentials(site);
-        let why = format!("Zalando's operator has made neither Secret {configured} nor Secret {usual} yet");
+        let why =
+            format!("Zalando's operator has created neither Secret {configured} nor Secret {usual} yet");
         plan.pending::<Secret>(&secret, why)
     };
     let copy = copy.after([&database]);
-    let told = HarborDatabase {
+    let settings = HarborDatabase {
         hosts: vec![PostgresHost { host: site.names.host(&name), port: Some(PORT) }],
         username: Some(USER.to_owned()),
         password_ref: Some(secret),
         prefix: None,
         ssl_mode: Some(ssl_mode),
+        certificate_ref: None,
     };
-    Ok(Part { told: Ok(told), needs: vec![database, copy] })
+    Ok(Dependency { settings: Ok(settings), needs: vec![database, copy] })
 }
 
-/// How Harbor connects: with TLS, whose certificate is the server's own, but as ever with a database that was made to be reached without. What
-/// works is not changed: it would replace all pods, and what they connect to may not have TLS at all.
+/// Returns the TLS mode of Harbor's connections: TLS with the server's own certificate for new databases. An
+/// existing database without TLS keeps its mode, because a change would replace all pods, and the server may
+/// not support TLS.
 fn ssl_mode(there: Option<&Postgresql>) -> SslMode {
     let lines = there.and_then(|there| at(&there.spec.fields, "patroni/pg_hba")?.as_array());
     let is_plain =
@@ -152,13 +156,13 @@ fn copy(site: &Site<'_>, name: &str, password: ByteString) -> Secret {
 
 fn spec(site: &Site<'_>, there: Option<&Postgresql>) -> Result<Value, PlanError> {
     let there = |place: &str| there.and_then(|there| at(&there.spec.fields, place));
-    let given = site.cluster.spec.database.as_ref().and_then(|database| database.spec.zalando.clone());
-    let given = given.unwrap_or_default();
+    let spec = site.cluster.spec.database.as_ref().and_then(|database| database.spec.zalando.clone());
+    let spec = spec.unwrap_or_default();
     let runs = there("dockerImage").and_then(Value::as_str);
-    let image = site.image_that_runs(&given.image, runs, |repository, suffix| {
+    let image = site.image_that_runs(&spec.image, runs, |repository, suffix| {
         Delegated::Postgres.image_reference(repository, suffix)
     });
-    let resources = match &given.resources {
+    let resources = match &spec.resources {
         Some(resources) => {
             let typed = resources.typed();
             typed.map_err(|error| at_field("spec.database.spec.zlandoPostgreSql.resources", &error))?
@@ -170,12 +174,12 @@ fn spec(site: &Site<'_>, there: Option<&Postgresql>) -> Result<Value, PlanError>
     let databases: serde_json::Map<String, Value> =
         databases.map(|name| (name.to_owned(), json!(USER))).collect();
     let volume = json!({
-        "size": given.storage.as_deref().unwrap_or("1Gi"),
-        "storageClass": given.storage_class_name,
+        "size": spec.storage.as_deref().unwrap_or("1Gi"),
+        "storageClass": spec.storage_class_name,
     });
     Ok(json!({
         "teamId": site.names.postgres_team(),
-        "numberOfInstances": given.replicas.filter(|replicas| *replicas > 0).unwrap_or(INSTANCES),
+        "numberOfInstances": spec.replicas.filter(|replicas| *replicas > 0).unwrap_or(INSTANCES),
         "dockerImage": image.reference,
         "volume": fields(volume),
         "users": {USER: there("users/harbor").cloned().unwrap_or_else(|| json!(ROLES))},
@@ -192,37 +196,38 @@ fn spec(site: &Site<'_>, there: Option<&Postgresql>) -> Result<Value, PlanError>
     }))
 }
 
-/// CPU and memory, as Zalando's operator has them; null if there is nothing to say.
-fn amounts(given: &ResourceRequirements, there: Option<&Value>) -> Value {
-    let sorts = [("requests", given.requests.as_ref()), ("limits", given.limits.as_ref())];
-    let said: Map<String, Value> = sorts
+/// Returns CPU and memory in the format of Zalando's operator; null if neither is set.
+fn amounts(resources: &ResourceRequirements, there: Option<&Value>) -> Value {
+    let sorts = [("requests", resources.requests.as_ref()), ("limits", resources.limits.as_ref())];
+    let rendered: Map<String, Value> = sorts
         .into_iter()
-        .map(|(sort, said)| (sort.to_owned(), amounts_of(said, there.and_then(|there| there.get(sort)))))
+        .map(|(sort, set)| (sort.to_owned(), amounts_of(set, there.and_then(|there| there.get(sort)))))
         .filter(|(_, amounts)| !amounts.is_empty())
         .map(|(sort, amounts)| (sort, Value::Object(amounts)))
         .collect();
-    if said.is_empty() { Value::Null } else { Value::Object(said) }
+    if rendered.is_empty() { Value::Null } else { Value::Object(rendered) }
 }
 
-/// What is said, and what is there unsaid: where it is not even that, Zalando's operator puts amounts of its own, and restarts the servers
-/// under limits that they never had.
-fn amounts_of(said: Option<&BTreeMap<String, Quantity>>, there: Option<&Value>) -> Map<String, Value> {
-    let said = said.into_iter().flatten().map(|(name, amount)| (name.clone(), json!(amount)));
+/// Returns the amounts of the spec, and for those that are unset the upstream operator's placeholder if it is
+/// there: without it, Zalando's operator sets defaults of its own and restarts the servers with limits that
+/// they never had.
+fn amounts_of(set: Option<&BTreeMap<String, Quantity>>, there: Option<&Value>) -> Map<String, Value> {
+    let set = set.into_iter().flatten().map(|(name, amount)| (name.clone(), json!(amount)));
     let unsaid = there.and_then(Value::as_object).into_iter().flatten();
     let unsaid = unsaid.filter(|(_, amount)| *amount == UNSAID);
-    // Of two of a name, the later one counts.
-    unsaid.map(|(name, amount)| (name.clone(), amount.clone())).chain(said).collect()
+    // The later one of two equal names counts.
+    unsaid.map(|(name, amount)| (name.clone(), amount.clone())).chain(set).collect()
 }
 
 fn health(found: Option<Postgresql>) -> Readiness {
-    let said = found.and_then(|found| found.status?.cluster);
-    match said.as_deref() {
+    let state = found.and_then(|found| found.status?.cluster);
+    match state.as_deref() {
         Some("Running") => Readiness::Ready,
         Some(failed) if failed.ends_with("Failed") || failed == "Invalid" => Readiness::Failed(format!(
-            "Zalando's operator says {failed}: see its logs, and the object's events"
+            "Zalando's operator reports {failed}: see its logs, and the object's events"
         )),
-        Some(other) => Readiness::waiting(format!("Zalando's operator says {other}")),
-        None => Readiness::waiting("Zalando's operator has not seen it yet"),
+        Some(other) => Readiness::waiting(format!("Zalando's operator reports {other}")),
+        None => Readiness::waiting("Zalando's operator has not reconciled it yet"),
     }
 }
 
@@ -267,19 +272,20 @@ mod tests {
     }
 
     #[test]
-    fn amounts_that_nobody_said_stay_unsaid_in_the_words_that_are_there() {
-        let said = |resources: Value| -> ResourceRequirements { serde_json::from_value(resources).unwrap() };
+    fn unset_resource_amounts_keep_the_placeholder_of_the_upstream_operator() {
+        let requirements =
+            |resources: Value| -> ResourceRequirements { serde_json::from_value(resources).unwrap() };
         let nothing = ResourceRequirements::default();
         assert_eq!(amounts(&nothing, None), Value::Null);
         let zeros = json!({"requests": {"cpu": "0", "memory": "0"}, "limits": {"cpu": "0", "memory": "0"}});
         assert_eq!(amounts(&nothing, Some(&zeros)), zeros);
-        let some = said(json!({"limits": {"cpu": "2"}}));
+        let some = requirements(json!({"limits": {"cpu": "2"}}));
         assert_eq!(amounts(&some, None), json!({"limits": {"cpu": "2"}}));
         assert_eq!(
             amounts(&some, Some(&zeros)),
             json!({"requests": {"cpu": "0", "memory": "0"}, "limits": {"cpu": "2", "memory": "0"}})
         );
-        // What was said once, and is no longer, goes.
+        // An amount that was removed from the spec is removed here too.
         assert_eq!(amounts(&nothing, Some(&json!({"limits": {"cpu": "2", "memory": ""}}))), Value::Null);
     }
 

@@ -1,6 +1,7 @@
-//! Redis with Sentinels, run by the operator of RedisFailovers.
+//! Redis with Sentinels, run by Spotahome's Redis operator.
 //!
-//! A RedisFailover says nothing of itself: it is healthy when the StatefulSet of its servers and the Deployment of its Sentinels are.
+//! A RedisFailover has no status: it is healthy when the StatefulSet of its servers and the Deployment of its
+//! Sentinels are.
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use serde_json::{Value, json};
@@ -8,18 +9,18 @@ use windlass::{Known, Needs, Object, Plan, PlanError, Predecessor, Readiness, re
 
 use crate::api::redis::RedisHost;
 use crate::catalogue::Delegated;
-use crate::cluster::{Part, Site, password};
+use crate::cluster::{Dependency, Site, password};
 use crate::workload::at_field;
 
 use super::found;
 use super::kinds::{RedisFailover, RedisFailoverSpec, at, fields};
 
 const SENTINEL_PORT: i32 = 26379;
-/// What the Sentinels call the server that leads.
+/// The name of the master in Sentinel.
 const MASTER: &str = "mymaster";
-/// How many of each, where nothing is said.
+/// Default number of servers, and of Sentinels.
 const REPLICAS: i64 = 3;
-/// The same password as Harbor's components and the other operator look for it.
+/// The keys under which Harbor's components and the Redis operator read the same password.
 const KEYS: [&str; 2] = ["redis-password", "password"];
 
 fn servers(name: &str) -> String {
@@ -30,8 +31,12 @@ fn sentinels(name: &str) -> String {
     format!("rfs-{name}")
 }
 
-/// Plans a RedisFailover.
-pub fn cache(site: &Site<'_>, needs: &Needs<'_>, plan: &mut Plan) -> Result<Part<RedisHost>, PlanError> {
+/// Adds a RedisFailover to the plan.
+pub(crate) fn cache(
+    site: &Site<'_>,
+    needs: &Needs<'_>,
+    plan: &mut Plan,
+) -> Result<Dependency<RedisHost>, PlanError> {
     let spec = site.cluster.spec.cache.as_ref().and_then(|cache| cache.spec.redis_failover.clone());
     let spec = spec.unwrap_or_default();
     let name = site.names.cache();
@@ -71,7 +76,8 @@ pub fn cache(site: &Site<'_>, needs: &Needs<'_>, plan: &mut Plan) -> Result<Part
         Value::Object(fields(all))
     };
     let mut redis = pod(server.map(|server| server.replicas));
-    // Servers that are there cannot have other claims, by a label even: others may have given them more than we would.
+    // The claims of an existing StatefulSet are immutable, labels included; the live labels may have more
+    // entries than ours.
     let labels = there("redis/storage/persistentVolumeClaim/metadata/labels");
     redis["storage"] = json!({
         "keepAfterDeletion": true,
@@ -90,17 +96,17 @@ pub fn cache(site: &Site<'_>, needs: &Needs<'_>, plan: &mut Plan) -> Result<Part
     failover.metadata = site.metadata(&name);
     let health = health.of(&name)?;
     let failover = plan.add(failover).ready_when(move |_| health.clone()).after([&secret]);
-    let told = RedisHost {
+    let settings = RedisHost {
         host: sentinels(&name),
         port: Some(SENTINEL_PORT),
         sentinel_master_set: Some(MASTER.to_owned()),
         password_ref: Some(name),
         certificate_ref: None,
     };
-    Ok(Part { told: Ok(told), needs: vec![secret, failover] })
+    Ok(Dependency { settings: Ok(settings), needs: vec![secret, failover] })
 }
 
-/// The objects that the Redis operator has made, as they are.
+/// The live objects that the Redis operator has created.
 struct Health {
     servers: Known<Option<Object<StatefulSet>>>,
     sentinels: Known<Option<Object<Deployment>>>,
@@ -126,7 +132,7 @@ fn health(set: (String, Option<Readiness>), deployment: (String, Option<Readines
             Some(Readiness::Failed(why)) => return Readiness::Failed(format!("its {kind} {name}: {why}")),
             None => {
                 return Readiness::waiting(format!(
-                    "its operator has not made {kind} {name} yet: see the logs of the Redis operator if it does not come"
+                    "the Redis operator has not created {kind} {name} yet: if this lasts, see the logs of the Redis operator"
                 ));
             }
         }

@@ -1,6 +1,6 @@
-//! The registry's `config.yml`, section by section.
+//! The sections of the registry's `config.yml`.
 //!
-//! Distribution reads keys in lower case only, and takes no notice of those it does not know.
+//! Distribution reads lower-case keys only, and ignores unknown keys.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(super) fn render(registry: &Registry, release: &Release) -> Map {
         .with_some("reporting", reporting(&registry.reporting))
         .with("storage", storage(registry))
         .with_some("middleware", middlewares(&registry.middlewares))
-        .with_some("redis", registry.cache.redis().map(|given| redis(given, release)))
+        .with_some("redis", registry.cache.redis().map(|settings| redis(settings, release)))
         .with(
             "compatibility",
             Map::new().with("schema1", Map::new().with("enabled", registry.schema1.enabled)),
@@ -53,7 +53,7 @@ fn log(log: &Log) -> Map {
         .with_some("hooks", (!hooks.is_empty()).then_some(hooks))
 }
 
-/// The registry has no `fatal`, and `warning` under another name.
+/// Maps a log level: the registry has no `fatal`, and `warning` has another name.
 fn level(level: &str) -> &str {
     match level {
         "warning" => "warn",
@@ -97,7 +97,7 @@ fn options(options: &Options) -> Option<Map> {
 
 fn reporting(reporting: &BTreeMap<String, Options>) -> Option<Map> {
     let reporters: Map =
-        reporting.iter().map(|(name, given)| (name, options(given).unwrap_or_default())).collect();
+        reporting.iter().map(|(name, settings)| (name, options(settings).unwrap_or_default())).collect();
     (!reporting.is_empty()).then_some(reporters)
 }
 
@@ -126,11 +126,11 @@ fn storage(registry: &Registry) -> Map {
 }
 
 fn middlewares(middlewares: &Middlewares) -> Option<Map> {
-    let list = |given: &[Middleware]| {
+    let list = |settings: &[Middleware]| {
         let each = |middleware: &Middleware| {
             Map::new().with("name", &middleware.name).with_some("options", options(&middleware.options))
         };
-        (!given.is_empty()).then(|| given.iter().map(each).collect::<Vec<_>>())
+        (!settings.is_empty()).then(|| settings.iter().map(each).collect::<Vec<_>>())
     };
     let Middlewares { registry, repository, storage } = middlewares;
     let any = !registry.is_empty() || !repository.is_empty() || !storage.is_empty();
@@ -214,11 +214,11 @@ fn endpoint(endpoint: &Endpoint) -> Map {
 }
 
 fn health(health: &Health) -> Map {
-    let check = |map: Map, given: &HealthCheck| {
-        map.with("interval", go_duration(given.interval)).with("threshold", given.threshold)
+    let check = |map: Map, settings: &HealthCheck| {
+        map.with("interval", go_duration(settings.interval)).with("threshold", settings.threshold)
     };
     let storage = match &health.storage {
-        Some(given) => check(Map::new().with("enabled", true), given),
+        Some(settings) => check(Map::new().with("enabled", true), settings),
         None => Map::new().with("enabled", false),
     };
     let files: Vec<Map> = health
@@ -229,21 +229,22 @@ fn health(health: &Health) -> Map {
     let http: Vec<Map> = health
         .http
         .iter()
-        .map(|given| {
+        .map(|settings| {
             let map = Map::new()
-                .with("uri", &given.uri)
-                .with_some("headers", lists(&given.headers))
-                .with("statuscode", given.status)
-                .with("timeout", go_duration(given.timeout));
-            check(map, &given.check)
+                .with("uri", &settings.uri)
+                .with_some("headers", lists(&settings.headers))
+                .with("statuscode", settings.status)
+                .with("timeout", go_duration(settings.timeout));
+            check(map, &settings.check)
         })
         .collect();
     let tcp: Vec<Map> = health
         .tcp
         .iter()
-        .map(|given| {
-            let map = Map::new().with("addr", &given.address).with("timeout", go_duration(given.timeout));
-            check(map, &given.check)
+        .map(|settings| {
+            let map =
+                Map::new().with("addr", &settings.address).with("timeout", go_duration(settings.timeout));
+            check(map, &settings.check)
         })
         .collect();
     Map::new()

@@ -1,6 +1,7 @@
-//! The registry: distribution's `config.yml`, with credentials by environment.
+//! Registry: Distribution's `config.yml`, with credentials in the environment.
 //!
-//! Both containers of the registry's pod read this file and open the same storage: the registry and its controller.
+//! Both containers of the registry's pod read this file and open the same storage: the registry and its
+//! controller.
 
 mod file;
 mod storage;
@@ -21,134 +22,134 @@ use super::yaml::registry_env_value;
 
 pub use storage::Storage;
 
-/// The key of `config.yml` in the ConfigMap, or in the Secret where it holds secrets.
+/// Key of `config.yml` in the ConfigMap, or in the Secret if the file contains secrets.
 pub const CONFIG_KEY: &str = "config.yml";
-/// Where it is mounted.
-pub const CONFIG_DIR: &str = "/etc/registry";
-/// Where the certificate of internal TLS is mounted.
+/// Mount path of the configuration file.
+pub(crate) const CONFIG_DIR: &str = "/etc/registry";
+/// Mount path of the internal TLS certificate.
 pub const SSL_DIR: &str = "/etc/registry/ssl";
-/// Where the users' hashed passwords are mounted.
+/// Mount path of the htpasswd file.
 pub const HTPASSWD_PATH: &str = "/etc/registry/auth/htpasswd";
-/// Where the images are, if they are files.
+/// Mount path of the volume with images.
 pub const STORAGE_DIR: &str = "/var/lib/registry";
-/// Where the key of Google's storage is mounted.
-pub const GCS_KEY_PATH: &str = "/etc/gcs/gcs-key.json";
-/// Where the authority of the token service is mounted.
-pub const TOKEN_BUNDLE_PATH: &str = "/etc/registry/auth-certificates/tls.crt";
-/// Where the key that signs manifests of schema 1 is mounted.
-pub const SCHEMA1_KEY_PATH: &str = "/etc/registry/compatibility-schema1/tls.key";
+/// Mount path of the Google Cloud Storage key.
+pub(crate) const GCS_KEY_PATH: &str = "/etc/gcs/gcs-key.json";
+/// Mount path of the token service's certificate authority.
+pub(crate) const TOKEN_BUNDLE_PATH: &str = "/etc/registry/auth-certificates/tls.crt";
+/// Mount path of the key that signs schema 1 manifests.
+pub(crate) const SCHEMA1_KEY_PATH: &str = "/etc/registry/compatibility-schema1/tls.key";
 
-/// Options of a middleware, hook or reporter: each comes from a Secret, so each is one.
+/// Options of a middleware, hook or reporter. All values come from Secrets.
 pub type Options = BTreeMap<String, Confidential>;
 
-/// What the registry is to be told.
+/// The settings of the registry.
 #[derive(Debug, Clone)]
 pub struct Registry {
-    /// Logging.
+    /// Log settings.
     pub log: Log,
-    /// The server.
+    /// HTTP server settings.
     pub http: Http,
-    /// The key that uploads are signed with.
+    /// The secret that signs the state of uploads (`http.secret`).
     pub http_secret: Option<HttpSecret>,
-    /// Services that errors are reported to.
+    /// Error reporting services with their options.
     pub reporting: BTreeMap<String, Options>,
-    /// Where the images are.
+    /// The storage driver.
     pub storage: Storage,
-    /// What remembers the blobs.
+    /// The cache of blob descriptors.
     pub cache: Cache,
-    /// Whether images can be deleted, which garbage collection needs.
+    /// Enables the deletion of images, which garbage collection needs.
     pub delete: bool,
-    /// Whether blobs are passed on rather than answered with a URL of the storage.
+    /// Serves blobs itself instead of redirecting clients to the storage.
     pub redirect_disabled: bool,
-    /// Whether nothing may be written.
+    /// Refuses all writes.
     pub read_only: bool,
-    /// What becomes of uploads that were given up; they stay, if none.
+    /// Purging of abandoned uploads; `None` keeps them.
     pub upload_purging: Option<UploadPurging>,
-    /// What is plugged in.
+    /// The middlewares.
     pub middlewares: Middlewares,
-    /// Manifests of schema 1.
+    /// Settings of schema 1 manifests.
     pub schema1: Schema1,
-    /// What manifests may say.
+    /// Validation of manifests.
     pub validation: Validation,
-    /// Who may come in; anybody, if none.
+    /// The authentication; `None` lets everybody in.
     pub auth: Option<Auth>,
-    /// Who is told of events.
+    /// Event notifications.
     pub notifications: Notifications,
-    /// What the registry watches about itself.
+    /// Health checks.
     pub health: Health,
-    /// The way out.
+    /// The outbound HTTP proxies.
     pub outbound: Outbound,
 }
 
-/// Logging.
+/// Log settings.
 #[derive(Debug, Clone)]
 pub struct Log {
-    /// Whether requests are not logged.
+    /// Disables the access log.
     pub access_log_disabled: bool,
-    /// `debug`, `info`, `warning`, `error`, or `fatal`, which is taken for `error`.
+    /// Log level: `debug`, `info`, `warning` or `error`; `fatal` means `error`.
     pub level: String,
     /// `text`, `json` or `logstash`.
     pub formatter: String,
-    /// Said with each line.
+    /// Fields that are added to each line.
     pub fields: BTreeMap<String, String>,
-    /// Called for some lines.
+    /// Log hooks.
     pub hooks: Vec<Hook>,
 }
 
-/// Something that is called for some lines of the log.
+/// A log hook, which is called for some levels.
 #[derive(Debug, Clone)]
 pub struct Hook {
-    /// Which: `mail`.
+    /// The type of the hook: `mail`.
     pub kind: String,
-    /// For which levels.
+    /// The levels for which the hook is called.
     pub levels: Vec<String>,
-    /// How.
+    /// The options of the hook.
     pub options: Options,
 }
 
-/// The server.
+/// HTTP server settings.
 #[derive(Debug, Clone)]
 pub struct Http {
     /// `tcp` or `unix`.
     pub net: String,
-    /// The URL that the registry is known by.
+    /// The external URL of the registry.
     pub host: Option<String>,
-    /// The path that everything is below.
+    /// The path prefix of all URLs.
     pub prefix: Option<String>,
-    /// Sent with each answer.
+    /// Headers of all responses.
     pub headers: BTreeMap<String, Vec<String>>,
-    /// Whether HTTP/2 is not spoken.
+    /// Disables HTTP/2.
     pub http2_disabled: bool,
-    /// Whether locations are answered without host.
+    /// Returns relative URLs in `Location` headers.
     pub relative_urls: bool,
-    /// How long running requests may go on when the registry stops. Without it they are cut off.
+    /// Time that running requests have to finish when the registry stops. Without it they are cut off.
     pub drain_timeout: Option<Duration>,
-    /// Whether the components speak TLS among themselves.
+    /// Enables internal TLS between the components.
     pub tls: bool,
-    /// The second server, with metrics.
+    /// The debug server, which serves metrics.
     pub debug: Option<Debug>,
 }
 
-/// The registry's second server.
+/// The debug server.
 #[derive(Debug, Clone)]
 pub struct Debug {
-    /// Its port.
+    /// Port of the debug server.
     pub port: u16,
-    /// Where it has metrics, if it has.
+    /// Path of the metrics; `None` without metrics.
     pub metrics_path: Option<String>,
 }
 
-/// What remembers the blobs.
+/// The cache of blob descriptors.
 #[derive(Debug, Clone)]
 pub enum Cache {
-    /// Redis, for all replicas.
+    /// Redis, shared by all replicas.
     Redis(RegistryRedis),
-    /// The process, each for itself.
+    /// The memory of each process.
     InMemory,
 }
 
 impl Cache {
-    /// The Redis, if it is one.
+    /// Returns the Redis settings, if Redis is used.
     pub(crate) const fn redis(&self) -> Option<&RegistryRedis> {
         match self {
             Self::Redis(redis) => Some(redis),
@@ -157,34 +158,34 @@ impl Cache {
     }
 }
 
-/// What becomes of uploads that were given up.
+/// Purging of abandoned uploads.
 #[derive(Debug, Clone)]
 pub struct UploadPurging {
-    /// How old they are when they go.
+    /// Age at which uploads are purged.
     pub age: Duration,
-    /// How often they are looked for.
+    /// Interval between two purges.
     pub interval: Duration,
-    /// Whether they are only spoken of.
+    /// Only logs what would be purged.
     pub dry_run: bool,
 }
 
-/// What is plugged into the registry.
+/// The middlewares of the registry.
 #[derive(Debug, Clone, Default)]
 pub struct Middlewares {
-    /// Around the registry.
-    pub registry: Vec<Middleware>,
-    /// Around each repository.
-    pub repository: Vec<Middleware>,
-    /// Around the storage: `cloudfront`.
-    pub storage: Vec<Middleware>,
+    /// Middlewares of the registry.
+    pub(crate) registry: Vec<Middleware>,
+    /// Middlewares of each repository.
+    pub(crate) repository: Vec<Middleware>,
+    /// Middlewares of the storage: `cloudfront`.
+    pub(crate) storage: Vec<Middleware>,
 }
 
-/// Something plugged in.
+/// A middleware.
 #[derive(Debug, Clone)]
-pub struct Middleware {
-    /// Which.
+pub(crate) struct Middleware {
+    /// The name of the middleware.
     pub name: String,
-    /// How.
+    /// The options of the middleware.
     pub options: Options,
 }
 
@@ -193,24 +194,24 @@ pub struct Middleware {
 pub struct RegistryRedis {
     /// The server.
     pub server: Redis,
-    /// The database in it.
+    /// The index of the database in Redis.
     pub database: u8,
-    /// How long to wait for a connection.
+    /// Timeout for opening a connection.
     pub dial_timeout: Duration,
-    /// How long to wait for an answer.
+    /// Timeout for reading a response.
     pub read_timeout: Duration,
-    /// How long to wait while sending.
+    /// Timeout for writing a request.
     pub write_timeout: Duration,
-    /// Idle connections at most.
+    /// Maximum number of idle connections.
     pub max_idle: u32,
-    /// Connections at most.
+    /// Maximum number of connections.
     pub max_active: u32,
-    /// How long an idle connection is kept.
+    /// Idle timeout of connections.
     pub idle_timeout: Duration,
 }
 
 impl RegistryRedis {
-    /// With the figures of Harbor's own installer.
+    /// Returns settings with the values of Harbor's installer.
     pub fn new(server: Redis, database: u8) -> Self {
         let ten = Duration::from_secs(10);
         Self {
@@ -226,152 +227,154 @@ impl RegistryRedis {
     }
 }
 
-/// Manifests of schema 1.
+/// Settings of schema 1 manifests.
 #[derive(Debug, Clone, Default)]
 pub struct Schema1 {
-    /// Whether they are accepted.
+    /// Accepts schema 1 manifests.
     pub enabled: bool,
-    /// Whether a key to sign them with is mounted at [`SCHEMA1_KEY_PATH`].
+    /// True if a signing key is mounted at [`SCHEMA1_KEY_PATH`].
     pub key: bool,
 }
 
-/// What manifests may say.
+/// Validation of manifests.
 #[derive(Debug, Clone, Default)]
 pub struct Validation {
-    /// Whether nothing is checked.
+    /// Disables the validation.
     pub disabled: bool,
-    /// Expressions of URLs that are allowed.
+    /// Regular expressions of allowed URLs.
     pub allow: Vec<String>,
-    /// Expressions of URLs that are not.
+    /// Regular expressions of denied URLs.
     pub deny: Vec<String>,
 }
 
-/// Who may come in.
+/// The authentication of clients.
 #[derive(Debug, Clone)]
 pub enum Auth {
-    /// Whoever shows anything: for tests.
+    /// Accepts any `Authorization` header: for tests only.
     Silly {
-        /// Said to those who show nothing.
+        /// The realm of the challenge.
         realm: String,
-        /// The same.
+        /// The service of the challenge.
         service: String,
     },
-    /// Whoever shows a token of an issuer whose certificate is mounted at [`TOKEN_BUNDLE_PATH`].
+    /// Accepts tokens of an issuer whose certificate is mounted at [`TOKEN_BUNDLE_PATH`].
     Token {
-        /// Where tokens are to be had.
+        /// The URL of the token service.
         realm: String,
-        /// What they are for.
+        /// The service that tokens are issued for.
         service: String,
-        /// Who makes them.
+        /// The issuer of tokens.
         issuer: String,
-        /// Whether the realm is below the host that was asked.
+        /// Derives the realm from the host name of the request (`autoredirect` of Distribution).
         autoredirect: bool,
     },
-    /// Whoever is in the file at [`HTPASSWD_PATH`].
+    /// Accepts the users in the file at [`HTPASSWD_PATH`].
     Htpasswd {
-        /// Said to those who show nothing.
+        /// The realm of the challenge.
         realm: String,
     },
 }
 
-/// Who is told of events.
+/// Event notifications.
 #[derive(Debug, Clone)]
 pub struct Notifications {
-    /// Whether events name the blobs of a manifest.
+    /// Includes the blobs of a manifest in events.
     pub include_references: bool,
-    /// Who is told.
+    /// The receivers of events.
     pub endpoints: Vec<Endpoint>,
 }
 
-/// Somebody who is told of events.
+/// A receiver of events.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
-    /// A name.
+    /// The name of the endpoint.
     pub name: String,
-    /// Whether it is not told now.
+    /// Disables the endpoint.
     pub disabled: bool,
-    /// Where.
+    /// The URL of the endpoint.
     pub url: String,
-    /// Sent with each event.
+    /// Headers of each request.
     pub headers: BTreeMap<String, Vec<String>>,
-    /// How long to wait.
+    /// Timeout of a request.
     pub timeout: Duration,
-    /// After how many failures to pause.
+    /// Number of failures after which requests pause.
     pub threshold: u32,
-    /// For how long.
+    /// Duration of a pause.
     pub backoff: Duration,
-    /// Media types it is not told of; a former form of the next.
+    /// Media types that are ignored; the former name of `ignore_media_types`.
     pub ignored_media_types: Vec<String>,
-    /// Media types it is not told of.
+    /// Media types that are ignored.
     pub ignore_media_types: Vec<String>,
-    /// Actions it is not told of.
+    /// Actions that are ignored.
     pub ignore_actions: Vec<String>,
 }
 
-/// What the registry watches about itself.
+/// Health checks of the registry.
 #[derive(Debug, Clone)]
 pub struct Health {
-    /// The storage, if it is watched.
+    /// Check of the storage; `None` disables it.
     pub storage: Option<HealthCheck>,
-    /// Files whose existence means that something is wrong, with how often they are looked for.
+    /// Files whose existence means unhealthy, with the interval of the check.
     pub files: Vec<(String, Duration)>,
-    /// Servers that have to answer.
+    /// HTTP servers that must respond.
     pub http: Vec<HttpCheck>,
-    /// Servers that have to listen.
+    /// TCP servers that must accept connections.
     pub tcp: Vec<TcpCheck>,
 }
 
-/// How often, and how many failures are too many.
+/// Interval and failure threshold of a health check.
 #[derive(Debug, Clone)]
 pub struct HealthCheck {
-    /// How often.
+    /// Interval of the check.
     pub interval: Duration,
-    /// How many failures are too many.
+    /// Number of failures after which the registry is unhealthy.
     pub threshold: u32,
 }
 
-/// A server that has to answer.
+/// A check of an HTTP server.
 #[derive(Debug, Clone)]
 pub struct HttpCheck {
-    /// Where.
+    /// The URI of the request.
     pub uri: String,
-    /// Sent with the request.
+    /// Headers of the request.
     pub headers: BTreeMap<String, Vec<String>>,
-    /// The status that is expected.
+    /// The expected HTTP status.
     pub status: u32,
-    /// How long to wait.
+    /// Timeout of the request.
     pub timeout: Duration,
-    /// How often, and how many failures are too many.
+    /// Interval and failure threshold.
     pub check: HealthCheck,
 }
 
-/// A server that has to listen.
+/// A check of a TCP server.
 #[derive(Debug, Clone)]
 pub struct TcpCheck {
     /// `host:port`.
     pub address: String,
-    /// How long to wait.
+    /// Timeout of the connection.
     pub timeout: Duration,
-    /// How often, and how many failures are too many.
+    /// Interval and failure threshold.
     pub check: HealthCheck,
 }
 
-/// The variable, and the key, of the secret with which registries of one Service sign for each other.
-pub const HTTP_SECRET: &str = "REGISTRY_HTTP_SECRET";
+/// The variable, and the key, of the secret with which all replicas of the registry sign upload states.
+pub(crate) const HTTP_SECRET: &str = "REGISTRY_HTTP_SECRET";
 
-/// That secret.
+/// The secret that signs upload states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HttpSecret {
-    /// It arrives as it is.
+    /// The registry reads the value unchanged.
     Plain(SecretKey),
-    /// The registry would read something else in it: it has to come in quotes, out of a Secret of ours.
+    /// The registry would parse the value as something else, so a quoted copy is written into a Secret of
+    /// ours.
     Quoted(Confidential),
 }
 
-/// Renders the registry for one release. `secret` names the Secret that [`Rendered::secret`] will be in.
+/// Renders the registry for one release. `secret` is the name of the Secret with [`Rendered::secret`].
 ///
-/// The file is in [`Rendered::config`], unless options of middlewares, hooks or reporters are in it: these come from Secrets, and no environment
-/// can hold them, so the whole file is in [`Rendered::secret`] then.
+/// The file is in [`Rendered::config`]. If it contains options of middlewares, hooks or reporters, the whole
+/// file is in [`Rendered::secret`], because these options come from Secrets and cannot be set in the
+/// environment.
 pub fn render(registry: &Registry, release: &Release, secret: &str) -> Rendered {
     let mut vault = Vault::new(secret);
     let mut environment = Environment::default();
@@ -388,7 +391,7 @@ pub fn render(registry: &Registry, release: &Release, secret: &str) -> Rendered 
             quoted("REGISTRY_REDIS_PASSWORD", password);
         }
         if redis.server.tls && release.has(Feature::RegistryRedisTls) {
-            // By environment, since the key in the file has been written in two ways.
+            // Set in the environment, because releases differ in the name of the key in the file.
             environment.set("REGISTRY_REDIS_ENABLETLS", true);
         }
     }

@@ -1,13 +1,13 @@
-//! The store of the registry's images.
+//! The storage driver of the registry.
 //!
-//! What stands here decides where bytes are looked for: a change for an installation that exists loses its images.
+//! These settings locate the images: a change for an existing installation loses its images.
 
 use windlass_operator::yaml::{Map, Node};
 
 use super::super::confidential::Confidential;
 use super::STORAGE_DIR;
 
-/// A storage driver of the registry: its name and its parameters, which are those of Distribution's documentation.
+/// A storage driver of the registry: its name and its parameters, as in Distribution's documentation.
 #[derive(Debug, Clone)]
 pub struct Storage {
     driver: &'static str,
@@ -16,17 +16,18 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// A driver without parameters.
+    /// Returns a driver without parameters.
     pub fn new(driver: &'static str) -> Self {
         Self { driver, parameters: Map::new(), secrets: Vec::new() }
     }
 
-    /// Files, in a volume mounted at [`STORAGE_DIR`], of which so many are open at a time.
+    /// Returns the file system driver for a volume mounted at [`STORAGE_DIR`], with at most this many open
+    /// files.
     pub fn filesystem(max_threads: u32) -> Self {
         Self::new("filesystem").with("rootdirectory", STORAGE_DIR).with("maxthreads", max_threads)
     }
 
-    /// The memory of the process, for tests.
+    /// Returns the in-memory driver, for tests.
     pub fn in_memory() -> Self {
         Self::new("inmemory")
     }
@@ -38,33 +39,33 @@ impl Storage {
         self
     }
 
-    /// Adds a parameter to the file, if there is a value for it.
+    /// Adds a parameter to the file if it has a value.
     #[must_use]
-    pub fn with_some(self, parameter: &str, value: Option<impl Into<Node>>) -> Self {
+    pub(crate) fn with_some(self, parameter: &str, value: Option<impl Into<Node>>) -> Self {
         match value {
             Some(value) => self.with(parameter, value),
             None => self,
         }
     }
 
-    /// Adds a parameter that the registry reads from its environment, if there is a value for it.
+    /// Adds a parameter that the registry reads from its environment, if it has a value.
     #[must_use]
     pub fn secret(mut self, parameter: &'static str, value: Option<Confidential>) -> Self {
         self.secrets.extend(value.map(|value| (parameter, value)));
         self
     }
 
-    /// The name of the driver, which is the key of its parameters in the file.
+    /// Returns the name of the driver, which is the key of its parameters in the file.
     pub(super) const fn driver(&self) -> &'static str {
         self.driver
     }
 
-    /// The parameters in the file.
+    /// Returns the parameters in the file.
     pub(super) fn parameters(&self) -> Map {
         self.parameters.clone()
     }
 
-    /// The secret parameters, by the variable that the registry reads each of them from.
+    /// Returns the secret parameters with their environment variables.
     pub(super) fn secrets(&self) -> impl Iterator<Item = (String, &Confidential)> {
         let variable =
             |parameter: &str| format!("REGISTRY_STORAGE_{}_{parameter}", self.driver).to_uppercase();

@@ -1,4 +1,4 @@
-//! What ChartMuseum is told.
+//! The ChartMuseum of a Harbor.
 
 use crate::api::ChartMuseum;
 use crate::api::chartmuseum::{
@@ -18,8 +18,8 @@ use super::Wiring;
 use crate::harbor::credentials::Credential;
 
 impl Wiring<'_> {
-    /// ChartMuseum.
-    pub fn chart_museum(&self) -> ChartMuseum {
+    /// Returns the ChartMuseum.
+    pub(crate) fn chart_museum(&self) -> ChartMuseum {
         let common = self.common();
         let charts = common.chartmuseum.clone().unwrap_or_default();
         let spec = ChartMuseumSpec {
@@ -56,14 +56,16 @@ impl Wiring<'_> {
     }
 }
 
-/// Where charts are. What a store is told decides under which paths they are looked for: nothing may be added to it.
+/// Returns the storage of charts. Its settings decide under which paths charts are found: nothing may be
+/// added for existing installations.
 fn storage(store: Store<'_>) -> ChartStorage {
     let none = ChartStorage { max_storage_object: Some(0), ..ChartStorage::default() };
     match store {
         Store::FileSystem(files) => {
             let (source, prefix) = match &files.chart_persistent_volume {
                 Some(claim) => (claim.source(), claim.prefix.clone()),
-                // Charts beside the images are at the top of their claim, wherever those are.
+                // Charts that share the claim of images are at the root of the claim, whatever the path of
+                // the images is.
                 None => (files.registry_persistent_volume.claim.source(), None),
             };
             let filesystem = ChartFileSystem { volume_source: Embedded::claim(&source), prefix };

@@ -1,4 +1,4 @@
-//! The spec of the Core of a Harbor.
+//! The Core of a Harbor.
 
 use crate::api::component::Served;
 use crate::api::core_kind::{
@@ -14,8 +14,8 @@ use super::Wiring;
 use crate::harbor::credentials::Credential;
 
 impl Wiring<'_> {
-    /// Core.
-    pub fn core(&self) -> Core {
+    /// Returns the Core.
+    pub(crate) fn core(&self) -> Core {
         let common = self.common();
         let core: HarborCore = common.core.clone().unwrap_or_default();
         let spec = CoreSpec {
@@ -44,7 +44,7 @@ impl Wiring<'_> {
         Core { metadata: self.metadata_behind_ingress(), spec, status: None }
     }
 
-    /// Core's database, which the exporter reads too.
+    /// Returns Core's database, which the exporter reads too.
     pub(super) fn core_database(&self, core: &HarborCore) -> CoreDatabase {
         CoreDatabase {
             connection: self.database.connection(Database::Core),
@@ -54,12 +54,12 @@ impl Wiring<'_> {
         }
     }
 
-    /// The URL of Core's tokens.
+    /// Returns the URL of the token service.
     pub(super) fn token_service(&self) -> String {
         format!("{}/service/token", self.url(Component::Core))
     }
 
-    /// Core's URL, with its port.
+    /// Returns Core's URL with its port.
     pub(super) fn core_url(&self) -> String {
         self.names.url_with_port(Component::Core, self.served)
     }
@@ -98,8 +98,8 @@ impl Wiring<'_> {
         }
     }
 
-    /// Whether components speak TLS with each other.
-    pub fn has_tls(&self) -> bool {
+    /// Returns true if the components use internal TLS.
+    pub(crate) fn has_tls(&self) -> bool {
         self.served == Served::Https
     }
 }

@@ -1,4 +1,4 @@
-//! What the exporter is told.
+//! The Exporter of a Harbor.
 
 use crate::api::exporter::{Exporter, ExporterCore, ExporterJobService, ExporterLog, ExporterSpec};
 use crate::catalogue::Component;
@@ -6,11 +6,11 @@ use crate::catalogue::Component;
 use super::Wiring;
 
 impl Wiring<'_> {
-    /// The exporter.
-    pub fn exporter(&self) -> Exporter {
+    /// Returns the Exporter.
+    pub(crate) fn exporter(&self) -> Exporter {
         let common = self.common();
         let exporter = common.exporter.clone().unwrap_or_default();
-        // The job service's own prefix, where nothing else is said: the exporter counts what is under it.
+        // Default prefix of JobService's keys: the exporter counts the jobs under it.
         let queue = format!("jobservice::{}::{}", self.names.namespace(), self.names.base());
         let spec = ExporterSpec {
             component: self.component(Some(&exporter.component), Component::Exporter),

@@ -1,4 +1,4 @@
-//! What the job service is told.
+//! The JobService of a Harbor.
 
 use std::time::Duration;
 
@@ -14,21 +14,25 @@ use crate::catalogue::Component;
 use super::Wiring;
 use crate::harbor::credentials::Credential;
 
-/// The age at which logs of jobs are deleted: in days, which is all that the job service counts.
+/// Retention of job logs. JobService counts in whole days.
 const LOGS_KEPT: Duration = Duration::from_hours(14 * 24);
 
 impl Wiring<'_> {
-    /// The job service.
-    pub fn job_service(&self) -> JobService {
+    /// Returns the JobService.
+    pub(crate) fn job_service(&self) -> JobService {
         let common = self.common();
         let jobs = common.jobservice.clone().unwrap_or_default();
         let level = common.log_level.job_service();
         let exports =
             jobs.storage.as_ref().and_then(|storage| storage.scan_data_exports_persistent_volume.as_ref());
+        // JobService reads the address of the database from Core, and connects to it itself.
+        let mut certificate_refs = jobs.certificate_refs.clone();
+        let authority = self.database.certificate_ref.iter();
+        certificate_refs.extend(authority.filter(|secret| !jobs.certificate_refs.contains(secret)).cloned());
         let file = FileLogger { level, sweeper: Some(LOGS_KEPT.into()), volume: None };
         let spec = JobServiceSpec {
             component: self.component(Some(&jobs.component), Component::JobService),
-            certificate_refs: jobs.certificate_refs.clone(),
+            certificate_refs,
             secret_ref: self.credential(Credential::JobServiceSecret),
             update_strategy_type: common.update_strategy_type.clone(),
             core: JobServiceCore {
@@ -46,7 +50,7 @@ impl Wiring<'_> {
                 credentials: self.registry_credentials(),
             },
             storage: exports.map(|claim| JobServiceStorage {
-                // A directory in this claim has never been looked at.
+                // Upstream ignored the `prefix` of this claim, so it stays without effect.
                 scan_data_exports: Volume { volume_source: Embedded::claim(&claim.source()), prefix: None },
             }),
             tls: self.tls(Component::JobService),
@@ -61,7 +65,7 @@ impl Wiring<'_> {
         JobService { metadata: self.metadata(), spec, status: None }
     }
 
-    /// Where jobs are queued, under this prefix.
+    /// Returns the Redis pool of the job queue with this key prefix.
     pub(super) fn queue(&self, namespace: Option<String>) -> RedisPool {
         RedisPool { connection: self.redis(database::JOB_SERVICE), namespace, idle_timeout: "30s".into() }
     }

@@ -1,4 +1,4 @@
-//! What each component is told: one file each, from the spec of a Harbor to the spec of the component.
+//! The specs of components: one file each, from the spec of a Harbor to the spec of the component.
 
 use std::collections::BTreeMap;
 
@@ -31,22 +31,22 @@ mod portal;
 mod registry;
 mod trivy;
 
-/// Which instance of the operator is responsible: as the first operator of these kinds had it, and as ours has it.
+/// Annotations that components inherit: the class of the operator, in upstream's and in our form.
 const CLASSES: [&str; 2] = [annotation::CLASS, windlass::names::ask::CLASS];
 
-/// What the name of the Secret ends with that has the certificate which users see, where it is ours.
-pub const PUBLIC_CERTIFICATE: &str = "public-tls";
-/// The same of Notary's.
-pub const NOTARY_PUBLIC_CERTIFICATE: &str = "notary-public-tls";
+/// Suffix of the Secret with the public certificate, if this operator generates it.
+pub(crate) const PUBLIC_CERTIFICATE: &str = "public-tls";
+/// Suffix of the Secret with Notary's public certificate, if this operator generates it.
+pub(crate) const NOTARY_PUBLIC_CERTIFICATE: &str = "notary-public-tls";
 
-/// A Harbor, as its components are told of it.
-pub struct Wiring<'a> {
+/// A Harbor, while the specs of its components are built.
+pub(crate) struct Wiring<'a> {
     harbor: &'a Harbor,
-    /// What it is called.
+    /// The names of its objects.
     pub names: Names,
-    /// Of which release it is.
+    /// The release of Harbor.
     pub release: Release,
-    /// How components are reached.
+    /// HTTP or HTTPS between components.
     pub served: Served,
     settings: &'a HarborSettings,
     database: &'a HarborDatabase,
@@ -55,10 +55,14 @@ pub struct Wiring<'a> {
 }
 
 impl<'a> Wiring<'a> {
-    /// Of this Harbor; or what its spec lacks, in words that say where.
-    pub fn of(harbor: &'a Harbor, release: Release, settings: &'a HarborSettings) -> Result<Self, PlanError> {
+    /// Returns the wiring of a Harbor, or an error that names the missing field.
+    pub(crate) fn of(
+        harbor: &'a Harbor,
+        release: Release,
+        settings: &'a HarborSettings,
+    ) -> Result<Self, PlanError> {
         let spec = &harbor.spec;
-        let lacks = |field: &str| PlanError::new(format!("spec.{field} is missing: say where it is"));
+        let lacks = |field: &str| PlanError::new(format!("spec.{field} is missing: set it"));
         let storage = spec.image_chart_storage.as_ref();
         Ok(Self {
             harbor,
@@ -72,62 +76,63 @@ impl<'a> Wiring<'a> {
         })
     }
 
-    /// What is the same for every Harbor.
-    pub fn common(&self) -> &'a HarborCommon {
+    /// Returns the settings that Harbor and HarborCluster have in common.
+    pub(crate) fn common(&self) -> &'a HarborCommon {
         &self.harbor.spec.common
     }
 
-    /// The URL of a component.
+    /// Returns the URL of a component.
     fn url(&self, component: Component) -> String {
         self.names.url(component, self.served)
     }
 
-    /// The certificate of a component, where components speak TLS.
+    /// Returns the certificate settings of a component, with internal TLS.
     fn tls(&self, component: Component) -> Option<Tls> {
         (self.served == Served::Https).then(|| Tls::of(self.names.certificate(component)))
     }
 
-    /// One of Redis' databases.
+    /// Returns the connection to one of the Redis databases.
     fn redis(&self, number: i32) -> RedisConnection {
         self.redis.database(number)
     }
 
-    /// The name of a generated Secret.
-    pub fn credential(&self, credential: Credential) -> String {
+    /// Returns the name of a generated Secret.
+    pub(crate) fn credential(&self, credential: Credential) -> String {
         self.names.with(credential.suffix())
     }
 
-    /// Whom Core and the job service are at the registry.
+    /// Returns the credentials of Core and JobService for the registry.
     fn registry_credentials(&self) -> RegistryCredentials {
         let password_ref = self.credential(Credential::RegistryBasicAuth);
         RegistryCredentials { username: REGISTRY_USER.to_owned(), password_ref }
     }
 
-    /// The Secret with the key of tokens.
+    /// Returns the name of the Secret with the token key.
     fn token_key(&self) -> String {
         self.names.with(token::SUFFIX)
     }
 
-    /// The Secret with the administrator's first password: the user's, or a generated one.
-    pub fn admin_password(&self) -> String {
-        let given = &self.common().harbor_admin_password_ref;
-        if given.is_empty() { self.credential(Credential::AdminPassword) } else { given.clone() }
+    /// Returns the name of the Secret with the initial administrator password: the one in the spec, or the
+    /// generated one.
+    pub(crate) fn admin_password(&self) -> String {
+        let named = &self.common().harbor_admin_password_ref;
+        if named.is_empty() { self.credential(Credential::AdminPassword) } else { named.clone() }
     }
 
-    /// The Secret with the certificate that users see.
-    pub fn public_certificate(&self) -> Option<String> {
+    /// Returns the name of the Secret with the public certificate.
+    pub(crate) fn public_certificate(&self) -> Option<String> {
         let expose = &self.common().expose.core;
         self.certificate_for_users(expose, PUBLIC_CERTIFICATE)
     }
 
-    /// How Notary is reached, where there is one.
-    pub fn notary_expose(&self) -> Option<&ExposeComponent> {
+    /// Returns the expose settings of Notary, if Notary is enabled.
+    pub(crate) fn notary_expose(&self) -> Option<&ExposeComponent> {
         let common = self.common();
         common.expose.notary.as_ref().filter(|_| common.notary.is_some())
     }
 
-    /// The Secret with the certificate of Notary's Ingress.
-    pub fn notary_public_certificate(&self) -> Option<String> {
+    /// Returns the name of the Secret with the certificate of Notary's Ingress.
+    pub(crate) fn notary_public_certificate(&self) -> Option<String> {
         let expose = self.common().expose.notary.as_ref()?;
         self.certificate_for_users(expose, NOTARY_PUBLIC_CERTIFICATE)
     }
@@ -137,9 +142,9 @@ impl<'a> Wiring<'a> {
         expose.certificate().map(str::to_owned).or_else(built_in)
     }
 
-    /// How the pods of a component are run, with its image.
-    pub fn component(&self, given: Option<&ComponentSpec>, component: Component) -> ComponentSpec {
-        let mut spec = given.cloned().unwrap_or_default();
+    /// Returns the common settings of a component with its image.
+    pub(crate) fn component(&self, own: Option<&ComponentSpec>, component: Component) -> ComponentSpec {
+        let mut spec = own.cloned().unwrap_or_default();
         let source = self.common().image_source.clone().unwrap_or_default();
         let repository = source.repository.as_deref().or(self.settings.image_repository.as_deref());
         let suffix = source.tag_suffix.as_deref().or(self.settings.image_tag_suffix.as_deref());
@@ -151,21 +156,21 @@ impl<'a> Wiring<'a> {
         spec
     }
 
-    /// The metadata of a component.
+    /// Returns the metadata of a component.
     fn metadata(&self) -> ObjectMeta {
         let mut metadata = metadata(&self.names, self.names.base().to_owned());
         let annotations = metadata.annotations.get_or_insert_default();
         annotations.insert(annotation::VERSION.to_owned(), self.release.version().to_string());
-        // The Harbor has policies of its own, which know who talks to whom.
+        // The Harbor has NetworkPolicies of its own, which know the connections between components.
         annotations.insert(annotation::NETWORK_POLICIES.to_owned(), "false".to_owned());
-        let given: &BTreeMap<String, String> = self.harbor.annotations();
+        let annotated: &BTreeMap<String, String> = self.harbor.annotations();
         let classes =
-            CLASSES.into_iter().filter_map(|class| Some((class.to_owned(), given.get(class)?.clone())));
+            CLASSES.into_iter().filter_map(|class| Some((class.to_owned(), annotated.get(class)?.clone())));
         annotations.extend(classes);
         metadata
     }
 
-    /// The metadata of a component that an Ingress leads to.
+    /// Returns the metadata of a component behind an Ingress.
     fn metadata_behind_ingress(&self) -> ObjectMeta {
         let mut metadata = self.metadata();
         let ingress = self.common().expose.core.ingress.as_ref();
@@ -177,10 +182,10 @@ impl<'a> Wiring<'a> {
         metadata
     }
 
-    /// Whether it is to have network policies.
-    pub fn has_policies(&self) -> bool {
+    /// Returns true if the Harbor has NetworkPolicies.
+    pub(crate) fn has_policies(&self) -> bool {
         match self.harbor.annotations().get(annotation::NETWORK_POLICIES) {
-            Some(said) => said == "true",
+            Some(value) => value == "true",
             None => self.settings.network_policies,
         }
     }

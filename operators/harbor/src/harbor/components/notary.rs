@@ -1,4 +1,4 @@
-//! What the Notary server and signer are told.
+//! The NotaryServer and the NotarySigner of a Harbor.
 
 use crate::api::harbor_components::HarborNotary;
 use crate::api::notary::{
@@ -12,7 +12,7 @@ use crate::catalogue::Component;
 use super::Wiring;
 use crate::harbor::credentials::Credential;
 
-/// The port of the signer.
+/// Port of the signer.
 const SIGNER_PORT: i64 = 7899;
 
 impl Wiring<'_> {
@@ -24,23 +24,23 @@ impl Wiring<'_> {
         NotaryLogging { level: self.common().log_level.notary() }
     }
 
-    /// The Secret with which the server signs itself in at the signer.
-    pub fn notary_server_certificate(&self) -> String {
+    /// Returns the name of the Secret with the server's client certificate for the signer.
+    pub(crate) fn notary_server_certificate(&self) -> String {
         self.names.with("notaryserver-authentication")
     }
 
-    /// The Secret with which the signer serves.
-    pub fn notary_signer_certificate(&self) -> String {
+    /// Returns the name of the Secret with the signer's certificate.
+    pub(crate) fn notary_signer_certificate(&self) -> String {
         self.names.with("notarysigner-authentication")
     }
 
-    /// The Notary server.
-    pub fn notary_server(&self) -> NotaryServer {
+    /// Returns the NotaryServer.
+    pub(crate) fn notary_server(&self) -> NotaryServer {
         let (common, notary) = (self.common(), self.notary());
-        let given = notary.server.as_ref().map(|server| &server.component);
+        let spec = notary.server.as_ref().map(|server| &server.component);
         let realm = format!("{}/service/token", common.external_url.trim_end_matches('/'));
         let spec = NotaryServerSpec {
-            component: self.component(given, Component::NotaryServer),
+            component: self.component(spec, Component::NotaryServer),
             migration_enabled: Some(notary.migration_enabled),
             authentication: Some(NotaryAuthentication {
                 token: NotaryToken {
@@ -67,12 +67,12 @@ impl Wiring<'_> {
         NotaryServer { metadata: self.metadata_behind_ingress(), spec, status: None }
     }
 
-    /// The Notary signer.
-    pub fn notary_signer(&self) -> NotarySigner {
+    /// Returns the NotarySigner.
+    pub(crate) fn notary_signer(&self) -> NotarySigner {
         let notary = self.notary();
-        let given = notary.signer.as_ref().map(|signer| &signer.component);
+        let spec = notary.signer.as_ref().map(|signer| &signer.component);
         let spec = NotarySignerSpec {
-            component: self.component(given, Component::NotarySigner),
+            component: self.component(spec, Component::NotarySigner),
             migration_enabled: Some(notary.migration_enabled),
             authentication: NotarySignerAuthentication { certificate_ref: self.notary_signer_certificate() },
             logging: Some(self.notary_log()),

@@ -1,19 +1,19 @@
-//! What the portal is told.
+//! The Portal of a Harbor.
 
 use crate::api::{Portal, PortalSpec};
 use crate::catalogue::Component;
 
 use super::Wiring;
 
-/// How many connections one worker serves at the same time.
+/// Connections of one nginx worker (`worker_connections`).
 const CONNECTIONS: i32 = 1024;
 
 impl Wiring<'_> {
-    /// The portal.
-    pub fn portal(&self) -> Portal {
-        let given = self.common().portal.as_ref().map(|portal| &portal.component);
+    /// Returns the Portal.
+    pub(crate) fn portal(&self) -> Portal {
+        let spec = self.common().portal.as_ref().map(|portal| &portal.component);
         let spec = PortalSpec {
-            component: self.component(given, Component::Portal),
+            component: self.component(spec, Component::Portal),
             max_connections: CONNECTIONS,
             network: self.common().network.clone(),
             tls: self.tls(Component::Portal),

@@ -1,4 +1,4 @@
-//! What the registry and its controller are told.
+//! The Registry and the RegistryController of a Harbor.
 
 use crate::api::driver::Store;
 use crate::api::embedded::Embedded;
@@ -19,12 +19,12 @@ use crate::catalogue::Component;
 use super::Wiring;
 use crate::harbor::credentials::Credential;
 
-/// What is said to who has no password.
+/// The realm sent in the `WWW-Authenticate` challenge.
 const REALM: &str = "harbor-registry-basic-realm";
 
 impl Wiring<'_> {
-    /// The registry.
-    pub fn registry(&self) -> Registry {
+    /// Returns the Registry.
+    pub(crate) fn registry(&self) -> Registry {
         let common = self.common();
         let registry = common.registry.clone().unwrap_or_default();
         let metrics = registry.metrics.as_ref().filter(|metrics| metrics.enabled);
@@ -72,7 +72,7 @@ impl Wiring<'_> {
             }),
             storage: self.images(),
             trace: common.trace.clone(),
-            // Harbor itself says what is valid.
+            // Core validates manifests itself.
             validation: Some(RegistryValidation { disabled: Some(true), manifests: None }),
         };
         Registry { metadata: self.metadata(), spec, status: None }
@@ -90,12 +90,12 @@ impl Wiring<'_> {
         }
     }
 
-    /// The registry's controller.
-    pub fn registry_controller(&self) -> RegistryController {
+    /// Returns the RegistryController.
+    pub(crate) fn registry_controller(&self) -> RegistryController {
         let common = self.common();
-        let given = common.registryctl.as_ref().map(|controller| &controller.component);
-        let mut component = self.component(given, Component::RegistryController);
-        // Both write to one volume, and it may be on one node only.
+        let spec = common.registryctl.as_ref().map(|controller| &controller.component);
+        let mut component = self.component(spec, Component::RegistryController);
+        // Both write to one volume, which may be limited to one node.
         if let (Store::FileSystem(_), Some(registry)) = (self.store, &common.registry) {
             if component.node_selector.is_empty() {
                 component.node_selector.clone_from(&registry.component.node_selector);
@@ -119,7 +119,8 @@ impl Wiring<'_> {
     }
 }
 
-/// Where images are. What a store is told decides under which paths they are looked for: nothing may be added to it.
+/// Returns the storage driver. Its settings decide under which paths images are found: nothing may be added
+/// for existing installations.
 fn driver(store: Store<'_>) -> RegistryDriver {
     let none = RegistryDriver::default();
     match store {

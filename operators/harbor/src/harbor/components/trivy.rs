@@ -1,4 +1,4 @@
-//! What Trivy is told.
+//! The Trivy of a Harbor.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use crate::catalogue::Component;
 use super::{Wiring, metadata};
 
 impl Wiring<'_> {
-    /// Trivy.
-    pub fn trivy(&self) -> Trivy {
+    /// Returns the Trivy.
+    pub(crate) fn trivy(&self) -> Trivy {
         let common = self.common();
         let trivy = common.trivy.clone().unwrap_or_default();
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
@@ -56,8 +56,8 @@ impl Wiring<'_> {
         Trivy { metadata: self.metadata(), spec, status: None }
     }
 
-    /// The Secret with the operator's token of GitHub, where the user has none.
-    pub fn github_token(&self) -> Option<Secret> {
+    /// Returns the Secret with the operator's GitHub token, used if the spec names none.
+    pub(crate) fn github_token(&self) -> Option<Secret> {
         let none = self.common().trivy.as_ref()?.github_token_ref.is_none();
         let token = self.settings.github_token.clone().filter(|_| none)?;
         let data = BTreeMap::from([("github-token".to_owned(), ByteString(token.into_bytes()))]);
@@ -70,10 +70,37 @@ impl Wiring<'_> {
     }
 }
 
-/// A claim, or room in the pod. A directory in it has never been looked at.
+/// Returns the volume of a claim, or an empty directory without a size limit, as upstream does: the
+/// vulnerability databases take about 1.5 GB and grow. Upstream ignored the `prefix` of the claim.
 fn volume(claim: Option<&Claim>) -> Volume {
-    claim.map_or_else(Volume::default, |claim| Volume {
-        volume_source: Embedded::claim(&claim.source()),
-        prefix: None,
-    })
+    let volume_source = match claim {
+        Some(claim) => Embedded::claim(&claim.source()),
+        None => Embedded::unlimited_empty_dir(),
+    };
+    Volume { volume_source, prefix: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::api::Harbor;
+    use crate::harbor::blueprint::samples::{full, wired};
+
+    #[test]
+    fn users_d1_a_trivy_without_claims_has_empty_directories_without_a_size_limit() {
+        let mut harbor = full("2.15.2", false);
+        let common = &mut harbor.spec.common;
+        (common.chartmuseum, common.notary, common.expose.notary) = (None, None, None);
+        let storage = |harbor: &Harbor| {
+            wired(harbor, |wiring| serde_json::to_value(wiring.trivy().spec.storage).unwrap())
+        };
+        let empty = json!({"volumeSource": {"emptyDir": {}}});
+        assert_eq!(storage(&harbor), json!({"cache": empty, "reports": empty}));
+        let trivy = harbor.spec.common.trivy.as_mut().unwrap();
+        trivy.storage =
+            serde_json::from_value(json!({"cachePersistentVolume": {"claimName": "db"}})).unwrap();
+        let claim = json!({"volumeSource": {"persistentVolumeClaim": {"claimName": "db"}}});
+        assert_eq!(storage(&harbor), json!({"cache": claim, "reports": empty}));
+    }
 }

@@ -1,11 +1,11 @@
-//! Whether the manifests in `deploy/` are those of the code. Written by `windlass new`.
+//! Test that the manifests in `deploy/` are those of the code. Written by `windlass new`.
 
 use std::path::Path;
 
 use anyhow::{Result, bail};
 use windlass_operator::manifests::{Install, Manifests};
 
-/// What is not there yet is written; what is there is only compared.
+/// Writes the manifests if there are none yet, and compares them otherwise.
 #[test]
 fn the_manifests_are_up_to_date() -> Result<()> {
     let operator = {{crate}}::operator();

@@ -1,7 +1,7 @@
-//! What tests need: a namespace on a real control plane with the operator in it. Written by `windlass new`.
+//! Test support: the operator in a namespace on a real control plane. Written by `windlass new`.
 //!
-//! The operator is set up as its manifests say: with exactly the rights that they grant, and with its webhooks registered.
-//! A test ends with [`World::end`], which also sees to it that no right was missing.
+//! The operator runs as its manifests say: with exactly the permissions that they grant, and with its
+//! webhooks registered. A test ends with [`World::end`], which also checks that no permission was missing.
 
 #![allow(dead_code)] // not every test needs everything
 
@@ -25,15 +25,15 @@ use windlass_operator::manifests::{Install, Manifests};
 use windlass_runtime::manager::{ManagerError, Stop, Stopper};
 use windlass_testenv::{Error, Mark, Rules, TestEnv, TestNamespace, TestUser, eventually};
 
-/// A namespace with the operator at work in it.
+/// A namespace with the running operator.
 pub struct World {
     /// The control plane.
     pub env: TestEnv,
-    /// The namespace: all that the operator looks at.
+    /// The namespace, the only one that the operator watches.
     pub namespace: TestNamespace,
-    /// Whom the operator runs as.
+    /// The user that the operator runs as.
     pub user: TestUser,
-    /// Before the operator did anything.
+    /// Position in the audit log before the operator started.
     pub begun: Mark,
     hooks: Vec<Value>,
     stopper: Stopper,
@@ -41,20 +41,20 @@ pub struct World {
 }
 
 impl World {
-    /// Starts the operator in a namespace of its own, and waits until it works.
+    /// Starts the operator in a new namespace, and waits until it is ready.
     pub async fn new(env: TestEnv, hint: &str) -> Result<Self> {
         let operator = {{crate}}::operator();
         env.install_crds(operator.definitions()).await.map_err(explain)?;
         let namespace = env.namespace(hint).await?;
-        let home = namespace.name();
-        let manifests = Manifests::of(&operator, &Install::of(&operator).namespace(home).namespaced())?;
+        let name = namespace.name();
+        let manifests = Manifests::of(&operator, &Install::of(&operator).namespace(name).namespaced())?;
         let user = namespace.client_for(operator.name(), &rights(&manifests)?).await?;
         let begun = env.requests()?.mark()?;
         let settings = Settings {
-            own_namespace: Some(home.to_owned()),
+            own_namespace: Some(name.to_owned()),
             webhooks: Some(([127, 0, 0, 1], 0).into()),
             webhook_names: ["127.0.0.1".to_owned()].into(),
-            ..Settings::default().in_namespaces([home])
+            ..Settings::default().in_namespaces([name])
         };
         let process = operator.assemble(user.config(), &settings)?;
         let (readiness, webhooks) = (process.readiness().clone(), process.webhooks());
@@ -83,7 +83,7 @@ impl World {
         let (name, patch) = (object.name_any(), Patch::Apply(object));
         let applied = eventually(format!("{name} to be applied"), || async {
             match api.patch(&name, &strict(), &patch).await {
-                // It knows of the webhooks, and not yet whom to trust there.
+                // The API server knows the webhooks, but not their certificate authority yet.
                 Err(kube::Error::Api(status)) if status.code == 500 => Err(status.message),
                 other => Ok(other),
             }
@@ -91,8 +91,8 @@ impl World {
         Ok(applied.await??)
     }
 
-    /// Tells the API server of the webhooks. No Service leads out of this control plane: by their address, then, and otherwise as
-    /// the manifests say.
+    /// Registers the webhooks as in the manifests, but by address: no Service leads out of this control
+    /// plane.
     async fn register(&self, address: SocketAddr) -> Result<()> {
         for object in &self.hooks {
             let mut object = object.clone();
@@ -102,7 +102,7 @@ impl World {
             }
             let (api, name) = self.hook(&object)?;
             api.patch(&name, &strict(), &Patch::Apply(&object)).await?;
-            eventually(format!("the operator to put its authority into {name}"), || async {
+            eventually(format!("the operator to set the certificate authority in {name}"), || async {
                 let found = api.get(&name).await.map_err(|error| error.to_string())?;
                 let hooks = found.data["webhooks"].as_array().cloned().unwrap_or_default();
                 let trusted = hooks.iter().all(|hook| hook["clientConfig"]["caBundle"].is_string());
@@ -120,7 +120,7 @@ impl World {
         Ok((Api::all_with(self.env.client(), &resource), name.to_owned()))
     }
 
-    /// Stops the operator in order. It was never refused anything.
+    /// Stops the operator, and fails if it was ever denied a request.
     pub async fn end(self) -> Result<()> {
         for object in &self.hooks {
             let (api, name) = self.hook(object)?;
@@ -128,8 +128,8 @@ impl World {
         }
         self.stopper.request();
         self.task.await??;
-        let refused = self.env.requests()?.since(self.begun)?.by_user(self.user.name()).code(403);
-        ensure!(refused.is_empty(), "the operator lacks a right: {refused}");
+        let denied = self.env.requests()?.since(self.begun)?.by_user(self.user.name()).code(403);
+        ensure!(denied.is_empty(), "the operator lacks a permission: {denied}");
         Ok(())
     }
 }
@@ -141,18 +141,18 @@ fn strict() -> PatchParams {
 fn explain(error: Error) -> anyhow::Error {
     match error {
         Error::CrdDiffers { .. } => anyhow::Error::new(error)
-            .context("the API has changed since the last run, whose control plane goes away after a minute without tests"),
+            .context("the CRD has changed since the last run, whose control plane stops a minute after its last test"),
         error => error.into(),
     }
 }
 
-/// The objects of one of the manifests; none, if there is no such file.
+/// Returns the objects in one of the manifests; none if there is no such file.
 fn objects(manifests: &Manifests, file: &str) -> Result<Vec<Value>> {
     let found = manifests.files().find(|(name, _)| *name == file);
     found.map_or(Ok(Vec::new()), |(_, text)| Ok(serde_saphyr::from_multiple(text)?))
 }
 
-/// What the manifests grant.
+/// Returns the permissions that the manifests grant.
 fn rights(manifests: &Manifests) -> Result<Rules> {
     let mut granted = Rules::default();
     for object in objects(manifests, "rbac.yaml")?.into_iter().filter(|object| object["rules"].is_array()) {

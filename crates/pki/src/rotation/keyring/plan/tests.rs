@@ -26,7 +26,7 @@ fn leaf(issuer: usize, ends: i64) -> Leaf {
 
 #[test]
 #[allow(clippy::too_many_lines)] // a table
-fn the_next_thing_to_do() {
+fn the_next_action_follows_from_what_is_stored() {
     let unannounced = |made| Authority { announced: None, last_leaf: None, ..authority(made) };
     let announced = |made, at| Authority { announced: Some(at), ..unannounced(made) };
     let cases = [
@@ -197,11 +197,11 @@ fn act(now: Timestamp, stored: &mut Stored, policy: &Policy, action: Action) {
 }
 
 proptest! {
-    /// Years of life with a leader that announces sooner or later, and sleeps of any length: the plan always comes to
-    /// rest, an authority is announced and settled before it is used while another could be, and no authority is
-    /// forgotten while a certificate of it lives.
+    /// Years of life with a leader that announces sooner or later, and sleeps of any length: the plan always
+    /// comes to rest, an authority is announced and settled before it is used while another could be, and no
+    /// authority is forgotten while a certificate of it lives.
     #[test]
-    fn any_life_is_a_safe_one(steps in prop::collection::vec((0u64..100, any::<bool>(), any::<bool>()), 1..120)) {
+    fn a_keyring_is_safe_through_any_sequence_of_events(steps in prop::collection::vec((0u64..100, any::<bool>(), any::<bool>()), 1..120)) {
         let policy = Policy::default();
         let mut now = day(0);
         let mut stored = Stored::default();

@@ -1,0 +1,1 @@
+\! rm -f -- "$PGDATA/initialising" && sync
