@@ -82,6 +82,8 @@ pub enum Reason {
     GeneratedLost,
     /// The plan cannot be drawn.
     DrawFailed,
+    /// An actor does not do what the spec asks for, because that is not safe.
+    Refused,
     /// A task or step failed.
     Failed,
     /// An object changed during the reconcile.
@@ -100,7 +102,7 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, for documentation and alerts that must be complete.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Ready,
         Self::Waiting,
         Self::InputMissing,
@@ -111,6 +113,7 @@ impl Reason {
         Self::Forbidden,
         Self::GeneratedLost,
         Self::DrawFailed,
+        Self::Refused,
         Self::Failed,
         Self::Conflict,
         Self::Unavailable,
@@ -133,6 +136,7 @@ impl Reason {
             Self::Forbidden => "Forbidden",
             Self::GeneratedLost => "GeneratedLost",
             Self::DrawFailed => "DrawFailed",
+            Self::Refused => "Refused",
             Self::Failed => "Failed",
             Self::Conflict => "Conflict",
             Self::Unavailable => "Unavailable",

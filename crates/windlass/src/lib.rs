@@ -177,6 +177,8 @@ pub use plan::{
     Wait,
 };
 pub use styles::{
-    Applied, AppliedNode, Blueprint, Controls, Deletion, OwnerKind, PlanController, PlanControllerError,
-    Sketch, applied, preview, sketch,
+    Action, Actor, ActorTrace, Answer, Applied, AppliedNode, Blueprint, Controls, Decided, Decision,
+    DecisionState, DecisionStatus, Deletion, Depth, Director, Effect, Field, Finding, FindingResult,
+    HeldStatus, Next, ObjectAction, Observed, OwnerKind, Pass, PlanController, PlanControllerError,
+    Rehearsal, Sketch, Snapshot, Timing, Trace, applied, decide, preview, rehearse, sketch,
 };

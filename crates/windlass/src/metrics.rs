@@ -45,13 +45,29 @@ impl NodeResult {
     }
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct DecisionLabels {
+    controller: String,
+    actor: &'static str,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RuleLabels {
+    controller: String,
+    rule: &'static str,
+}
+
 /// The metrics of all blueprints of a process: `windlass_node_total` by controller, kind and result,
-/// `windlass_node_seconds`, and `windlass_node_fights_total`. Created once and shared by all blueprints.
+/// `windlass_node_seconds`, `windlass_node_fights_total`; for directors `windlass_decisions_total` by actor and
+/// state, and `windlass_held_total` by rule. Created once and shared by all blueprints.
 #[derive(Clone, Debug)]
 pub struct PlanMetrics {
     results: Family<ResultLabels, Counter>,
     seconds: Family<NodeLabels, Histogram, fn() -> Histogram>,
     fights: Family<NodeLabels, Counter>,
+    decisions: Family<DecisionLabels, Counter>,
+    rules: Family<RuleLabels, Counter>,
 }
 
 impl PlanMetrics {
@@ -62,6 +78,8 @@ impl PlanMetrics {
             results: Family::default(),
             seconds: Family::new_with_constructor(seconds),
             fights: Family::default(),
+            decisions: Family::default(),
+            rules: Family::default(),
         }
     }
 
@@ -76,6 +94,12 @@ impl PlanMetrics {
                 "Objects that were written so often that another writer must be changing them",
                 own.fights.clone(),
             );
+            registry.register("windlass_decisions", "Decisions of actors, by state", own.decisions.clone());
+            registry.register(
+                "windlass_held",
+                "Subjects that a rule of an actor held back, counted in each pass",
+                own.rules.clone(),
+            );
         });
         own
     }
@@ -85,6 +109,14 @@ impl PlanMetrics {
             ResultLabels { controller: controller.into(), kind: kind.into(), result: result.as_str() };
         self.results.get_or_create(&labels).inc();
         self.seconds.get_or_create(&node(controller, kind)).observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn decided(&self, controller: &str, actor: &'static str, state: &'static str) {
+        self.decisions.get_or_create(&DecisionLabels { controller: controller.into(), actor, state }).inc();
+    }
+
+    pub(crate) fn held(&self, controller: &str, rule: &'static str) {
+        self.rules.get_or_create(&RuleLabels { controller: controller.into(), rule }).inc();
     }
 
     pub(crate) fn fought(&self, controller: &str, kind: &str) {

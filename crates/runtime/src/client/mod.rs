@@ -188,7 +188,8 @@ impl Client {
         Self { inner: Arc::new(Inner { fence: Some(fence.clone()), ..Inner::clone(&self.inner) }) }
     }
 
-    pub(crate) fn fence(&self) -> Option<&Fence> {
+    /// The fence of a client for the leader only, for other I/O of the leader.
+    pub fn fence(&self) -> Option<&Fence> {
         self.inner.fence.as_ref()
     }
 

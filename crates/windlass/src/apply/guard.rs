@@ -18,7 +18,7 @@ pub(crate) fn retry_after(error: &NodeError) -> Option<Duration> {
     match (error.reason, error.class) {
         (Reason::Fighting, _) => Some(Duration::from_mins(1)),
         // A watch reports the change, or only the plan can change it.
-        (Reason::Collision | Reason::GeneratedLost | Reason::DrawFailed, _) => None,
+        (Reason::Collision | Reason::GeneratedLost | Reason::DrawFailed | Reason::Refused, _) => None,
         // No watch reports when a webhook answers again.
         (Reason::Unavailable, Class::Terminal) => Some(UNEXPLAINED),
         (_, Class::Terminal) => Some(REFUSAL),
@@ -50,6 +50,30 @@ impl Run<'_> {
                 let message = format!("{why}; it is tried again once a minute");
                 if first {
                     applier.metrics.fought(applier.name, &desired.resource.kind);
+                    let note = format!("{}: {message}", place.id);
+                    applier.event(self.owner, EventType::Warning, Reason::Fighting, &note);
+                }
+                Err(NodeError { class: Class::Terminal, reason: Reason::Fighting, message })
+            }
+        }
+    }
+
+    /// Checks against the write history whether an effect may be sent.
+    pub(super) fn may_send(&self, place: &Place, words: &str) -> Result<(), NodeError> {
+        let applier = self.applier;
+        let (key, uid, limit) = (&self.owner.key, self.owner.uid, applier.writes);
+        let budget = Budget { generation: self.owner.generation, limit };
+        let attempt = Attempt { content: words, beside: "" };
+        match applier.history.may_write(key, uid, &place.id, words, attempt, budget) {
+            Permission::Granted => Ok(()),
+            Permission::Refused(error, _) => Err(NodeError { class: Class::Terminal, ..error }),
+            Permission::Exhausted { first, .. } => {
+                let message = format!(
+                    "it has been sent {limit} times without the result that its actor expects; it is sent once a minute from \
+                     now on"
+                );
+                if first {
+                    applier.metrics.fought(applier.name, place.node.kind());
                     let note = format!("{}: {message}", place.id);
                     applier.event(self.owner, EventType::Warning, Reason::Fighting, &note);
                 }

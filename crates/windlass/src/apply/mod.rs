@@ -19,6 +19,7 @@ mod teardown;
 #[cfg(test)]
 pub(crate) mod testing;
 mod visit;
+mod visits;
 mod write;
 pub(crate) mod writer;
 

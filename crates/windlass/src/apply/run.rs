@@ -13,6 +13,7 @@ use windlass_runtime::key::ObjectKey;
 use windlass_runtime::resource::ResourceType;
 
 use super::applier::Applier;
+use super::visits::Visits;
 use crate::error::NodeError;
 use crate::metrics::NodeResult;
 use crate::needs::Pass;
@@ -43,6 +44,8 @@ pub(super) struct Run<'a> {
     /// The bodies of renewed objects that were read or made in this run: never kept beyond it.
     pub(super) bodies: Mutex<HashMap<usize, Value>>,
     pub(super) due: Mutex<Option<Timestamp>>,
+    /// The end of each visit, for effects that wait for an object.
+    pub(super) visits: Visits,
     /// True if the owner still exists on the server; requested on first use.
     pub(super) owner_stays: OnceCell<bool>,
 }
@@ -82,6 +85,7 @@ impl<'a> Run<'a> {
             renewed: renewed.collect(),
             bodies: Mutex::default(),
             due: Mutex::default(),
+            visits: Visits::new(drawn.graph.len()),
             owner_stays: OnceCell::new(),
         }
     }

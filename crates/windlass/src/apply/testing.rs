@@ -1,7 +1,6 @@
 //! An applier without a server, for tests of nodes that reach no cluster.
 
 use serde_json::Value;
-use tokio::sync::mpsc;
 use windlass_runtime::cache::Cache;
 use windlass_runtime::client::{Client, ClientOptions};
 use windlass_runtime::events::{Recorder, RecorderOptions};
@@ -12,7 +11,7 @@ use super::keyring::Keyring;
 use super::run::Run;
 use super::writer::Writer;
 use crate::metrics::PlanMetrics;
-use crate::needs::{Pass, Registry};
+use crate::needs::{Pass, Registry, Wake};
 use crate::plan::DigestKey;
 use crate::plan::drawn::Drawn;
 use crate::plan::node::{Place, Visited};
@@ -30,7 +29,7 @@ fn applier() -> Applier {
             .unwrap();
     let cache = Cache::new(&client);
     let (recorder, _) = Recorder::new(&client, RecorderOptions::new("shop.test")).unwrap();
-    let (wake, _) = mpsc::channel(1);
+    let (wake, _) = Wake::channel();
     Applier {
         name: "shop.test",
         kinds: Vec::new(),

@@ -8,13 +8,14 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 use windlass_graph::Progress;
-use windlass_runtime::client::Deletion;
+use windlass_runtime::client::{Deletion, Evict};
 use windlass_runtime::key::ObjectKey;
-use windlass_runtime::meta::{Meta, Uid};
+use windlass_runtime::meta::{Meta, ResourceVersion, Uid};
 use windlass_runtime::resource::ResourceType;
 
 use super::applier::{Applier, Report};
 use super::run::Run;
+use super::visits::VisitEnd;
 use crate::error::{NodeError, Reason};
 use crate::live::{Live, LiveRef, pods};
 use crate::metrics::NodeResult;
@@ -22,7 +23,7 @@ use crate::needs::Pass;
 use crate::plan::desired::Desired;
 use crate::plan::digest::Content;
 use crate::plan::drawn::Drawn;
-use crate::plan::node::{Creation, Place, Visit, Visited, Write};
+use crate::plan::node::{Creation, Place, Visit, Visited, Wait, Write};
 use crate::plan::owner::{OwnerView, generated_entry};
 
 /// The result of a run of a plan.
@@ -74,6 +75,14 @@ impl Run<'_> {
         }
         .instrument(span)
         .await;
+        self.visits.end(
+            place.index,
+            match &visited {
+                Ok(Progress::Ready) => VisitEnd::Ready,
+                Ok(Progress::Waiting(_)) => VisitEnd::Waiting,
+                Err(_) => VisitEnd::Failed,
+            },
+        );
         let result = match (&visited, self.results.lock()[place.index]) {
             (Err(_), _) => NodeResult::Failed,
             (Ok(Progress::Waiting(_)), NodeResult::Unchanged) => NodeResult::Waiting,
@@ -278,6 +287,62 @@ impl Visit for Run<'_> {
 
     fn finished(&self, place: &Place) {
         self.applier.history.finished(&self.owner.key, self.owner.uid, &place.id);
+    }
+
+    fn applied<'a>(
+        &'a self,
+        resource: &'a ResourceType,
+        key: &'a ObjectKey,
+    ) -> BoxFuture<'a, Result<Option<Wait>, NodeError>> {
+        async move {
+            let planned = self
+                .drawn
+                .places()
+                .find(|place| place.object().is_some_and(|object| object == (resource, key)));
+            let Some(place) = planned else {
+                let message = format!(
+                    "the effect waits for {} {}, which is not in the plan",
+                    resource.kind,
+                    key.name()
+                );
+                return Err(NodeError::terminal(Reason::DrawFailed, message));
+            };
+            let applied = match self.visits.end_of(place.index, self.drawn).await {
+                Some(VisitEnd::Ready) => true,
+                // It may also wait because it could not be drawn, or because its kind is not installed.
+                Some(VisitEnd::Waiting) => !place.node.is_incomplete() && self.live(resource, key)?.is_some(),
+                Some(VisitEnd::Failed) | None => false,
+            };
+            Ok((!applied).then(|| Wait::new(format!("{} is not applied yet", place.id))))
+        }
+        .boxed()
+    }
+
+    fn may_act(&self, place: &Place, words: &str) -> Result<(), NodeError> {
+        self.may_send(place, words)
+    }
+
+    fn acted(&self, place: &Place) {
+        self.did(place, NodeResult::Applied);
+        self.accepted(place);
+    }
+
+    fn not_acted(&self, place: &Place) {
+        self.applier.history.not_written(&self.owner.key, self.owner.uid, &place.id);
+    }
+
+    fn delete_unchanged<'a>(
+        &'a self,
+        resource: &'a ResourceType,
+        key: &'a ObjectKey,
+        uid: Uid,
+        version: &'a ResourceVersion,
+    ) -> BoxFuture<'a, Result<(), NodeError>> {
+        async move { Ok(self.applier.writer.delete_unchanged(resource, key, uid, version).await?) }.boxed()
+    }
+
+    fn evict<'a>(&'a self, key: &'a ObjectKey, uid: Uid) -> BoxFuture<'a, Result<(), NodeError>> {
+        async move { Ok(self.applier.writer.client.evict(key, &Evict::incarnation(uid)).await?) }.boxed()
     }
 
     fn pod_problem(&self, resource: &ResourceType, key: &ObjectKey) -> Option<String> {

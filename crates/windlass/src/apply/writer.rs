@@ -4,7 +4,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use windlass_runtime::client::{Apply, Client, ClientError, Delete, Deletion, Failure, Patch, Propagation};
 use windlass_runtime::key::ObjectKey;
-use windlass_runtime::meta::Uid;
+use windlass_runtime::meta::{ResourceVersion, Uid};
 use windlass_runtime::resource::ResourceType;
 
 use super::managed_fields::{self, Takeover};
@@ -82,6 +82,22 @@ impl Writer {
         let foreground = matches!(&*resource.group, "apps" | "batch");
         let propagation = if foreground { Propagation::Foreground } else { Propagation::Background };
         self.delete_with(resource, key, uid, propagation).await
+    }
+
+    /// Deletes this incarnation of an object if it has not changed since it was read.
+    pub(crate) async fn delete_unchanged(
+        &self,
+        resource: &ResourceType,
+        key: &ObjectKey,
+        uid: Uid,
+        version: &ResourceVersion,
+    ) -> Result<(), ClientError> {
+        let objects = self.client.objects_of::<IgnoredAny>(resource.clone());
+        let unchanged = Delete::incarnation(uid).unchanged_since(version.clone());
+        match objects.delete(key, &unchanged).await {
+            Err(error) if error.is_not_found() => Ok(()),
+            other => other.map(|_| ()),
+        }
     }
 
     /// Deletes this incarnation of an object without the objects that it owns.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::PlanError;
 
 /// A fact, or the reason why it is not known.
@@ -16,7 +18,8 @@ use crate::error::PlanError;
 /// assert_eq!(replicas.known(), None);
 /// assert_eq!(Known::Known(3).map(|replicas| replicas + 1), Known::Known(4));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Known<T> {
     /// The fact.
     Known(T),

@@ -18,9 +18,11 @@ mod pass;
 mod registry;
 mod source;
 mod sources;
+mod wake;
 
 pub(crate) use self::answers::Answers;
 pub(crate) use self::ask::{Answer, Ask};
 pub(crate) use self::form::Form;
 pub(crate) use self::pass::Pass;
 pub(crate) use self::registry::{PassEnd, Registry};
+pub(crate) use self::wake::Wake;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use windlass_runtime::cache::{Cache, Selection, Subscription, SyncState};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::resource::ResourceType;
@@ -17,6 +16,7 @@ use super::labelled::{Labelled, ListAsk};
 use super::made::Made;
 use super::source::Source;
 use super::sources::SourceMap;
+use super::wake::Wake;
 
 /// The end of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,13 +132,7 @@ impl Holds {
 }
 
 impl Registry {
-    pub(crate) fn new(
-        cache: &Cache,
-        wake: mpsc::Sender<ObjectKey>,
-        made: Vec<Made>,
-        lists: Vec<Labelled>,
-    ) -> Self {
-        let wake = Wake(wake);
+    pub(crate) fn new(cache: &Cache, wake: Wake, made: Vec<Made>, lists: Vec<Labelled>) -> Self {
         let sources: Arc<Sources> = Arc::default();
         let subscribe = |made: Made| {
             let (sources, wake, resource) = (Arc::clone(&sources), wake.clone(), made.resource().clone());
@@ -335,20 +329,4 @@ fn by_name(key: &ObjectKey) -> Selection {
     };
     // A name contains no character with a meaning in a selector.
     selection.clone().fields(&format!("metadata.name={}", key.name())).unwrap_or(selection)
-}
-
-/// Wakes owners.
-#[derive(Clone)]
-struct Wake(mpsc::Sender<ObjectKey>);
-
-impl Wake {
-    /// Sends a key without waiting, and never loses it.
-    fn send(&self, owner: ObjectKey) {
-        if let Err(TrySendError::Full(owner)) = self.0.try_send(owner)
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
-            let wake = self.0.clone();
-            runtime.spawn(async move { wake.send(owner).await });
-        }
-    }
 }

@@ -139,7 +139,7 @@ impl Needs<'_> {
         }
     }
 
-    /// All objects of a kind that carry a label with this value, in the shape that was
+    /// All objects of a kind in the owner's namespace that carry a label with this value, in the shape that was
     /// [declared](crate::Kinds::lists). A list is unknown until it was read, never empty. Changes wake the
     /// owner.
     pub fn labelled<K: Kind, S: Shape>(
@@ -154,7 +154,13 @@ impl Needs<'_> {
             Known::Unknown(why) => InputState::Unknown(why.clone()),
         };
         self.node(ask.title(), Input(state));
-        let typed = |object: Arc<dyn std::any::Any + Send + Sync>| object.downcast::<S>().ok();
+        // Another namespace may have an owner of the same name.
+        let is_beside = |object: &Arc<S>| {
+            let namespace = object.meta().namespace();
+            self.namespace().is_none() || namespace.is_none() || namespace == self.namespace()
+        };
+        let typed =
+            |object: Arc<dyn std::any::Any + Send + Sync>| object.downcast::<S>().ok().filter(is_beside);
         found.map(|objects| objects.into_iter().filter_map(typed).collect())
     }
 

@@ -5,6 +5,8 @@
 
 mod apply;
 pub(crate) mod create_once;
+mod decision;
+mod effect;
 mod input;
 mod keep;
 mod pending;
@@ -15,6 +17,8 @@ mod sample;
 mod step;
 mod task;
 
+pub(crate) use self::decision::ActorState;
+pub(crate) use self::effect::Perform;
 pub use self::input::{Object, Values};
 pub use self::record::recorded_version;
 pub use self::renew::{RenewContext, Renewed};

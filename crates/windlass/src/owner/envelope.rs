@@ -50,6 +50,7 @@ impl Reconcile for Envelope {
             self.applier.history.forget(&key);
             self.applier.needs.forget(&key);
             self.debounce.forget(&key);
+            self.owners.forget(&key);
             return Ok(Requeue::OnChange);
         };
         let handle = &*handle.map_err(Error::terminal)?;
@@ -57,6 +58,7 @@ impl Reconcile for Envelope {
         if owner.annotation(self.class_annotation) != self.class.as_deref() {
             // This instance may have been responsible for it before.
             self.applier.needs.forget(&key);
+            self.owners.forget(&key);
             return Ok(Requeue::OnChange);
         }
         let pass = Pass::begin(&self.applier.needs, &key);
@@ -121,7 +123,8 @@ impl Envelope {
         }
         let own = self.own_status(handle, owner, Some(&applied.report), &verdict);
         let delay = self.debounce.delay(owner, &verdict);
-        if delay.is_none() {
+        // Before the first decision of a process the status is that of the process before.
+        if delay.is_none() && (verdict.failed || !handle.is_undecided()) {
             let complete = matches!(pruned, Ok(Some(true)));
             let (generated, advice) = (applied.generated, drawn.advice);
             self.write_status(owner, PassReport { verdict, complete, generated, own, advice, paused: None })
@@ -130,7 +133,7 @@ impl Envelope {
         pruned?;
         let outcome = outcome_of(&applied.report)?;
         let outcome = applied.due.map_or(outcome, |due| soonest(outcome, until(due, Timestamp::now())));
-        Ok(delay.map_or(outcome, |delay| soonest(outcome, delay)))
+        Ok(delay.into_iter().chain(handle.due()).fold(outcome, soonest))
     }
 
     /// Observes a paused owner: only its status is written.
@@ -179,6 +182,7 @@ impl Envelope {
         let drawn =
             draw::in_rounds(pass, &self.kinds, namespace, &|needs, plan| handle.draw(needs, plan)).await?;
         needs_finalizer(handle, owner, &drawn)?;
+        handle.drawn();
         Ok(drawn)
     }
 
@@ -239,6 +243,7 @@ impl Envelope {
         pass: &Pass<'_>,
         end: &mut PassEnd,
     ) -> Result<Requeue, Error> {
+        self.owners.forget(&owner.key);
         if !handle.has_finalizer(FINALIZER) {
             // The garbage collector deletes the objects.
             return Ok(Requeue::OnChange);
@@ -255,7 +260,12 @@ impl Envelope {
         if !self.applier.is_going(owner).await? {
             return Ok(Requeue::After(OUTDATED));
         }
-        let torn_down = match self.draw(handle, owner, pass).await {
+        let drawn = if handle.is_torn_down_by_inventory() {
+            Err(NoPlan::Unknown("the plan is not needed".to_owned()))
+        } else {
+            self.draw(handle, owner, pass).await
+        };
+        let torn_down = match drawn {
             Ok(drawn) => {
                 *end = if drawn.is_complete() { PassEnd::Complete } else { PassEnd::Incomplete };
                 self.applier.tear_down(owner, pass, &drawn).await?

@@ -3,6 +3,8 @@
 //! The work for an owner is the same for all kinds, so its code is compiled once for all controllers of a
 //! program. A style implements these traits for its owners.
 
+use std::time::Duration;
+
 use kube::api::ObjectMeta;
 use serde_json::Value;
 use windlass_runtime::key::ObjectKey;
@@ -21,6 +23,8 @@ pub(crate) trait Owners: Send + Sync {
     fn get(&self, key: &ObjectKey) -> Option<Result<Box<dyn OwnerHandle + '_>, Unreadable>>;
     /// Returns the keys of the owners with this uid.
     fn of_uid(&self, uid: &str) -> Vec<ObjectKey>;
+    /// Forgets an owner that is gone, is being deleted, or belongs to another instance.
+    fn forget(&self, key: &ObjectKey);
 }
 
 /// One owner, with the declarations of its controller.
@@ -36,8 +40,16 @@ pub(crate) trait OwnerHandle: Send + Sync {
     /// Returns whether owners of this kind were deleted in order by a former version of the operator, so that
     /// the finalizer of that version is removed.
     fn was_deleted_in_order(&self) -> bool;
+    /// Returns whether the objects of the owner are found by their marks when it is deleted, without its plan.
+    fn is_torn_down_by_inventory(&self) -> bool;
     /// Returns the reason why nothing is done for the owner yet.
     fn why_wait(&self) -> Option<String>;
     fn draw(&self, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError>;
+    /// Called when the plan has been drawn for the last time in this pass, before it is applied.
+    fn drawn(&self);
+    /// Returns whether nothing was decided in this pass, so that the status stays as it is.
+    fn is_undecided(&self) -> bool;
     fn status(&self, state: &PlanState<'_>) -> Option<Value>;
+    /// Returns the time after which the pass has to be repeated, beside what its plan says.
+    fn due(&self) -> Option<Duration>;
 }

@@ -1,5 +1,6 @@
 //! Declaration of the kinds that a controller uses: the watches and the RBAC rules follow from it.
 
+use k8s_openapi::api::core::v1::Pod;
 use windlass_runtime::access::{Access, Verb};
 use windlass_runtime::cache::Shape;
 use windlass_runtime::resource::ResourceType;
@@ -17,6 +18,8 @@ pub struct Kinds {
     pub(crate) required: Vec<ResourceType>,
     pub(crate) made: Vec<MadeKind>,
     pub(crate) labelled: Vec<LabelledKind>,
+    /// Kinds with objects that effects delete, and the subresource if they are evicted.
+    deleted: Vec<(ResourceType, &'static str, Verb)>,
 }
 
 impl Kinds {
@@ -82,6 +85,19 @@ impl Kinds {
         self.requires::<K>()
     }
 
+    /// Declares that effects [delete](crate::Effect::delete) objects of this kind that are not planned, such as
+    /// pods.
+    pub fn deletes<K: Kind>(&mut self) -> &mut Self {
+        self.deleted.push((ResourceType::of::<K>(), "", Verb::Delete));
+        self
+    }
+
+    /// Declares that effects [evict](crate::Effect::evict) pods.
+    pub fn evicts(&mut self) -> &mut Self {
+        self.deleted.push((ResourceType::of::<Pod>(), "eviction", Verb::Create));
+        self
+    }
+
     /// Returns whether any of the planned kinds creates pods.
     pub(crate) fn makes_pods(&self) -> bool {
         self.owned.iter().any(|owned| {
@@ -104,6 +120,7 @@ impl Kinds {
                 FOLLOW.into_iter().chain([Verb::Create, Verb::Patch, Verb::Delete]),
             )
         });
-        self.required.iter().fold(owned, |access, required| access.on(required, "", FOLLOW))
+        let required = self.required.iter().fold(owned, |access, required| access.on(required, "", FOLLOW));
+        self.deleted.iter().fold(required, |access, (kind, sub, verb)| access.on(kind, sub, [*verb]))
     }
 }

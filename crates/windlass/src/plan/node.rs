@@ -13,7 +13,7 @@ use serde_json::Value;
 use windlass_graph::Progress;
 use windlass_runtime::client::Deletion;
 use windlass_runtime::key::ObjectKey;
-use windlass_runtime::meta::{Meta, Uid};
+use windlass_runtime::meta::{Meta, ResourceVersion, Uid};
 use windlass_runtime::resource::ResourceType;
 
 use super::desired::Desired;
@@ -335,6 +335,35 @@ pub(crate) trait Visit: Send + Sync {
 
     /// Records that a node is finished.
     fn finished(&self, place: &Place);
+
+    /// Waits until a planned object has been visited in this run. Returns the reason to wait if it was not
+    /// applied; it need not be ready. Fails if the plan does not have it.
+    fn applied<'a>(
+        &'a self,
+        resource: &'a ResourceType,
+        key: &'a ObjectKey,
+    ) -> BoxFuture<'a, Result<Option<Wait>, NodeError>>;
+
+    /// Returns whether an effect may be sent, and counts it against the write budget if so.
+    fn may_act(&self, place: &Place, words: &str) -> Result<(), NodeError>;
+
+    /// Records that an effect was sent.
+    fn acted(&self, place: &Place);
+
+    /// Records that an effect failed: it does not count against the write budget.
+    fn not_acted(&self, place: &Place);
+
+    /// Deletes an object that the owner does not plan, if it has not changed since it was read.
+    fn delete_unchanged<'a>(
+        &'a self,
+        resource: &'a ResourceType,
+        key: &'a ObjectKey,
+        uid: Uid,
+        version: &'a ResourceVersion,
+    ) -> BoxFuture<'a, Result<(), NodeError>>;
+
+    /// Evicts this incarnation of a pod.
+    fn evict<'a>(&'a self, key: &'a ObjectKey, uid: Uid) -> BoxFuture<'a, Result<(), NodeError>>;
 
     /// Returns the reason why the pods of a workload do not run, if there is one.
     fn pod_problem(&self, resource: &ResourceType, key: &ObjectKey) -> Option<String>;

@@ -1,4 +1,4 @@
-//! Builds the controller of a blueprint.
+//! Builds the controller of a blueprint or of a director.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,6 @@ use std::time::Duration;
 use kube::Resource;
 use kube::api::ObjectMeta;
 use serde_json::Value;
-use tokio::sync::mpsc;
 use windlass_runtime::access::Access;
 use windlass_runtime::cache::{Cache, InvalidSelector, Reader, Shape as _};
 use windlass_runtime::client::Client;
@@ -14,24 +13,28 @@ use windlass_runtime::controller::predicate::changed;
 use windlass_runtime::controller::{BuildError, Builder, Controller, Owning, Watch};
 use windlass_runtime::events::Recorder;
 use windlass_runtime::key::ObjectKey;
-use windlass_runtime::meta::Meta;
+use windlass_runtime::leader::Fence;
+use windlass_runtime::meta::{Keep, Meta};
 use windlass_runtime::object::owner::OwnerError;
 use windlass_runtime::resource::ResourceType;
 
 use super::blueprint::Blueprint;
+use super::controls::Controls;
+use super::director::{Directing, Director};
+use super::style::{Drawing, Style};
 use crate::apply::{Applier, Keyring, WRITES, WriteHistory, Writer};
 use crate::error::PlanError;
 use crate::live::pods::{self, PodShape};
 use crate::live::watched::{ByLabel, OpenKind, everything, made_by, selection};
 use crate::metrics::PlanMetrics;
 use crate::names::{ask, label};
-use crate::needs::Registry;
+use crate::needs::{Registry, Wake};
 use crate::owner::{Debounce, Envelope, OwnerHandle, OwnerText, Owners, PlanState, Unreadable};
 use crate::plan::options::Mutation;
 use crate::plan::owner::OwnerView;
 use crate::plan::{Desired, DigestKey, Kinds, Needs, Plan, Takeover};
 
-/// Turns a [`Blueprint`] into a controller.
+/// Turns a [`Blueprint`] or a [`Director`] into a controller.
 ///
 /// ```no_run
 /// # use windlass::{Blueprint, PlanMetrics, PlanController};
@@ -50,9 +53,29 @@ use crate::plan::{Desired, DigestKey, Kinds, Needs, Plan, Takeover};
 /// # }
 /// ```
 #[must_use = "it does nothing before `build`"]
-pub struct PlanController<B> {
-    blueprint: B,
+pub struct PlanController<C: Controls> {
+    controls: Arc<C>,
     options: Options,
+    /// Returns the owners in the style of the controller.
+    owners: OwnersIn<C>,
+}
+
+type OwnersIn<C> = fn(Parts<C>) -> Arc<dyn Owners>;
+
+/// The parts of a controller that its style is made from.
+struct Parts<C: Controls> {
+    controls: Arc<C>,
+    owners: Reader<OwnerText>,
+    fence: Fence,
+    wake: Wake,
+    metrics: PlanMetrics,
+}
+
+impl<C: Controls> Parts<C> {
+    fn owners_in<S: Style<C>>(self, style: S) -> Arc<dyn Owners> {
+        let takeover = self.controls.takeover();
+        Arc::new(OwnersOf { controls: self.controls, style, takeover, owners: self.owners })
+    }
 }
 
 /// Options of a controller that do not depend on the blueprint.
@@ -91,6 +114,23 @@ pub enum PlanControllerError {
 impl<B: Blueprint> PlanController<B> {
     /// Returns the controller of a blueprint, for all namespaces.
     pub fn of(blueprint: B) -> Self {
+        Self::in_style(blueprint, |parts| parts.owners_in(Drawing))
+    }
+}
+
+impl<D: Director> PlanController<D> {
+    /// Returns the controller of a director, for all namespaces.
+    pub fn directed_by(director: D) -> Self {
+        Self::in_style(director, |parts| {
+            let (fence, wake, metrics) = (parts.fence.clone(), parts.wake.clone(), parts.metrics.clone());
+            let style = Directing::new(&parts.controls, fence, wake, metrics);
+            parts.owners_in(style)
+        })
+    }
+}
+
+impl<C: Controls> PlanController<C> {
+    fn in_style(controls: C, owners: OwnersIn<C>) -> Self {
         let options = Options {
             namespaces: None,
             class: None,
@@ -105,11 +145,11 @@ impl<B: Blueprint> PlanController<B> {
             writes: WRITES,
             status_debounce: Duration::from_secs(1),
         };
-        Self { blueprint, options }
+        Self { controls: Arc::new(controls), options, owners }
     }
 
     fn with(self, change: impl FnOnce(Options) -> Options) -> Self {
-        Self { blueprint: self.blueprint, options: change(self.options) }
+        Self { controls: self.controls, options: change(self.options), owners: self.owners }
     }
 
     /// Restricts the controller to owners in these namespaces.
@@ -191,21 +231,21 @@ impl<B: Blueprint> PlanController<B> {
     /// Returns the verbs that the controller uses on each kind, for its RBAC rules.
     pub fn access(&self) -> Access {
         let mut kinds = Kinds::default();
-        self.blueprint.kinds(&mut kinds);
+        self.controls.kinds(&mut kinds);
         let access = Access::none()
-            .watches::<B::Owner>()
-            .status::<B::Owner>()
-            .owns::<B::Owner>()
+            .watches::<C::Owner>()
+            .status::<C::Owner>()
+            .owns::<C::Owner>()
             .events()
             .and(kinds.access());
-        let access = access.and(self.blueprint.takeover().access());
-        let access = if B::DELETION.writes_finalizers() { access.finalizes::<B::Owner>() } else { access };
+        let access = access.and(self.controls.takeover().access());
+        let access = if C::DELETION.writes_finalizers() { access.finalizes::<C::Owner>() } else { access };
         let access = if kinds.has_content() { access.certificates(&self.key_place()) } else { access };
         if kinds.makes_pods() { access.watches::<k8s_openapi::api::core::v1::Pod>() } else { access }
     }
 
     fn key_place(&self) -> ObjectKey {
-        let own = || Keyring::place_of(&self.options.operator_namespace, B::NAME);
+        let own = || Keyring::place_of(&self.options.operator_namespace, C::NAME);
         self.options.keyring.as_ref().map_or_else(own, |shared| shared.place().clone())
     }
 
@@ -216,21 +256,29 @@ impl<B: Blueprint> PlanController<B> {
         cache: &Cache,
         recorder: &Recorder,
     ) -> Result<Controller, PlanControllerError> {
-        if !is_label_value(B::NAME) {
-            return Err(PlanControllerError::Name(B::NAME));
+        if !is_label_value(C::NAME) {
+            return Err(PlanControllerError::Name(C::NAME));
         }
         let mut declared = Kinds::default();
-        self.blueprint.kinds(&mut declared);
+        self.controls.kinds(&mut declared);
         let scope = everything(self.options.namespaces.as_deref());
-        let owners: Reader<OwnerText> = cache.reader_of(&ResourceType::of::<B::Owner>(), &scope);
+        let owners: Reader<OwnerText> = cache.reader_of(&ResourceType::of::<C::Owner>(), &scope);
         owners.index(BY_UID, |owner, found| found(&owner.meta().uid.to_string()));
         let news = changed(|old: &OwnerText, new: &OwnerText| new.is_news_after(old));
-        let builder = Controller::for_(Watch::of(&owners).when(news)).name(B::NAME);
-        let managers = self.blueprint.takeover().into_managers();
-        let takeover = self.blueprint.takeover();
-        let owners: Arc<dyn Owners> = Arc::new(OwnersOf { blueprint: self.blueprint, takeover, owners });
-        let writer = Writer { client: client.clone(), manager: B::NAME.to_owned(), predecessors: managers };
-        self.options.assemble(B::NAME, declared, builder, owners, writer, (cache, recorder))
+        let builder = Controller::for_(Watch::of(&owners).when(news)).name(C::NAME);
+        let managers = self.controls.takeover().into_managers();
+        let (wake, woken) = Wake::channel();
+        let parts = Parts {
+            controls: self.controls,
+            owners,
+            fence: client.fence().cloned().unwrap_or_else(Fence::unlimited),
+            wake: wake.clone(),
+            metrics: self.options.metrics.clone(),
+        };
+        let owners = (self.owners)(parts);
+        let builder = builder.channel(woken);
+        let writer = Writer { client: client.clone(), manager: C::NAME.to_owned(), predecessors: managers };
+        self.options.assemble(C::NAME, declared, builder, owners, writer, wake, (cache, recorder))
     }
 }
 
@@ -242,6 +290,7 @@ impl Options {
         builder: Builder<Owning>,
         owners: Arc<dyn Owners>,
         writer: Writer,
+        wake: Wake,
         (cache, recorder): (&Cache, &Recorder),
     ) -> Result<Controller, PlanControllerError> {
         let namespaces = self.namespaces.as_deref();
@@ -251,7 +300,8 @@ impl Options {
         let made = declared.made.iter();
         let made = made.map(|kind| Ok(kind.open(cache, &made_by(kind.maker(), namespaces)?)));
         let made = made.collect::<Result<Vec<_>, InvalidSelector>>()?;
-        let scope = everything(namespaces);
+        // Decisions about live values depend on the fields that this controller owns.
+        let scope = everything(namespaces).keep(Keep::default().manager(name));
         let lists = declared.labelled.iter().map(|kind| kind.open(cache, &scope));
         let lists = lists.collect::<Result<Vec<_>, InvalidSelector>>()?;
         let pods: Option<Reader<PodShape>> = declared.makes_pods().then(|| cache.reader(&selection));
@@ -262,8 +312,7 @@ impl Options {
                 meta.labels.get(label::OWNER).map(|uid| owners.of_uid(uid)).unwrap_or_default()
             })
         };
-        let (wake, woken) = mpsc::channel(1024);
-        let mut builder = builder.workers(self.workers).channel(woken);
+        let mut builder = builder.workers(self.workers);
         for kind in &kinds {
             builder = kind.wire(builder, Arc::clone(&by_label));
         }
@@ -310,36 +359,43 @@ impl Options {
 
 const BY_UID: &str = "windlass uid";
 
-/// The owners of a blueprint: the only type that knows the types of the blueprint.
-struct OwnersOf<B: Blueprint> {
-    blueprint: B,
-    takeover: Takeover<B::Owner>,
+/// The owners of a controller: the only type that knows the types of its author.
+struct OwnersOf<C: Controls, S> {
+    controls: Arc<C>,
+    style: S,
+    takeover: Takeover<C::Owner>,
     owners: Reader<OwnerText>,
 }
 
-struct HandleOf<'b, B: Blueprint> {
-    of: &'b OwnersOf<B>,
+struct HandleOf<'b, C: Controls, S: Style<C>> {
+    of: &'b OwnersOf<C, S>,
     text: Arc<OwnerText>,
-    owner: B::Owner,
+    owner: C::Owner,
+    pass: S::Pass,
 }
 
-impl<B: Blueprint> Owners for OwnersOf<B> {
+impl<C: Controls, S: Style<C>> Owners for OwnersOf<C, S> {
     fn get(&self, key: &ObjectKey) -> Option<Result<Box<dyn OwnerHandle + '_>, Unreadable>> {
         let text = self.owners.get(key)?;
         let handle = |owner| -> Box<dyn OwnerHandle + '_> {
-            Box::new(HandleOf { of: self, text: Arc::clone(&text), owner })
+            let pass = self.style.begin(text.meta());
+            Box::new(HandleOf { of: self, text: Arc::clone(&text), owner, pass })
         };
-        Some(text.read::<B::Owner>().map(handle))
+        Some(text.read::<C::Owner>().map(handle))
     }
 
     fn of_uid(&self, uid: &str) -> Vec<ObjectKey> {
         self.owners.by_index(BY_UID, uid).iter().map(|owner| owner.meta().key.clone()).collect()
     }
+
+    fn forget(&self, key: &ObjectKey) {
+        self.style.forget(key);
+    }
 }
 
-impl<B: Blueprint> OwnerHandle for HandleOf<'_, B> {
+impl<C: Controls, S: Style<C>> OwnerHandle for HandleOf<'_, C, S> {
     fn view(&self) -> Result<OwnerView, OwnerError> {
-        OwnerView::of(&self.owner, self.text.meta(), self.text.status_fields(B::NAME))
+        OwnerView::of(&self.owner, self.text.meta(), self.text.status_fields(C::NAME))
     }
 
     fn meta(&self) -> &Meta {
@@ -351,11 +407,15 @@ impl<B: Blueprint> OwnerHandle for HandleOf<'_, B> {
     }
 
     fn is_deleted_in_order(&self) -> bool {
-        B::DELETION.is_ordered(&self.owner)
+        C::DELETION.is_ordered(&self.owner)
     }
 
     fn was_deleted_in_order(&self) -> bool {
-        B::DELETION.was_ordered()
+        C::DELETION.was_ordered()
+    }
+
+    fn is_torn_down_by_inventory(&self) -> bool {
+        self.of.style.is_torn_down_by_inventory()
     }
 
     fn why_wait(&self) -> Option<String> {
@@ -363,11 +423,23 @@ impl<B: Blueprint> OwnerHandle for HandleOf<'_, B> {
     }
 
     fn draw(&self, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
-        self.of.blueprint.draw(&self.owner, needs, plan)
+        self.of.style.draw(&self.of.controls, &self.owner, &self.pass, needs, plan)
+    }
+
+    fn drawn(&self) {
+        self.of.style.drawn(C::NAME, &self.pass);
+    }
+
+    fn is_undecided(&self) -> bool {
+        self.of.style.is_undecided(&self.pass)
     }
 
     fn status(&self, state: &PlanState<'_>) -> Option<Value> {
-        self.of.blueprint.status(&self.owner, state)
+        self.of.style.status(&self.of.controls, &self.owner, &self.pass, state)
+    }
+
+    fn due(&self) -> Option<Duration> {
+        self.of.style.due(&self.pass)
     }
 }
 

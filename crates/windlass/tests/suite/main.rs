@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
 mod deletion;
+mod director;
 mod drift;
 mod faults;
 mod inputs;

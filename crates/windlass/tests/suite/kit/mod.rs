@@ -2,6 +2,7 @@
 #![allow(dead_code)] // each test binary uses its share
 
 pub(crate) mod bundle;
+pub(crate) mod cell;
 pub(crate) mod look;
 pub(crate) mod shop;
 
@@ -9,7 +10,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use anyhow::Result;
-use windlass::{Blueprint, DigestKey, PlanController, PlanMetrics};
+use windlass::{Blueprint, Controls, DigestKey, PlanController, PlanMetrics};
 use windlass_runtime::cache::{Cache, WatchTiming};
 use windlass_runtime::client::{Client, ClientOptions, RetryPolicy};
 use windlass_runtime::events::{Recorder, RecorderOptions};
@@ -36,7 +37,7 @@ impl Operator {
     }
 
     /// Starts an operator with other options.
-    pub(crate) fn with<B: Blueprint>(
+    pub(crate) fn with<B: Controls>(
         config: kube::Config,
         namespace: &str,
         controller: PlanController<B>,
@@ -45,7 +46,7 @@ impl Operator {
     }
 
     /// Starts an operator with the digest key that the options define.
-    pub(crate) fn as_given<B: Blueprint>(
+    pub(crate) fn as_given<B: Controls>(
         config: kube::Config,
         namespace: &str,
         controller: PlanController<B>,
@@ -117,13 +118,14 @@ impl Deref for Corner {
 impl Corner {
     pub(crate) async fn new(env: TestEnv, hint: &str) -> windlass_testenv::Result<Self> {
         use kube::CustomResourceExt as _;
-        env.install_crds(&[shop::Shop::crd(), bundle::Bundle::crd(), bundle::Gadget::crd()]).await?;
+        let kinds = [shop::Shop::crd(), bundle::Bundle::crd(), bundle::Gadget::crd(), cell::Cell::crd()];
+        env.install_crds(&kinds).await?;
         let namespace = env.namespace(hint).await?;
         Ok(Self(World::in_namespace(namespace, "operator", &Rules::everything()).await?))
     }
 
     /// Starts an operator here.
-    pub(crate) async fn operate<B: Blueprint>(&self, controller: PlanController<B>) -> Result<Operator> {
+    pub(crate) async fn operate<B: Controls>(&self, controller: PlanController<B>) -> Result<Operator> {
         let operator = Operator::with(self.user.config(), self.namespace.name(), controller)?;
         operator.ready().await?;
         Ok(operator)
