@@ -1,7 +1,8 @@
-//! Blueprints as parts of an operator.
+//! Blueprints and directors as parts of an operator.
 
+use jiff::Timestamp;
 use kube::Resource as _;
-use windlass::{Blueprint, Keyring, PlanController, PlanMetrics};
+use windlass::{Blueprint, Controls, Director, Keyring, Known, PlanController, PlanMetrics};
 use windlass_runtime::json::typed;
 use windlass_runtime::leader::pod_namespace;
 
@@ -34,12 +35,45 @@ impl Operator {
         });
         self.part(move |setup| setup.blueprint(options(PlanController::of(blueprint.clone()))))
     }
+
+    /// Adds a kind with a director, which decides from what its software says.
+    ///
+    /// The program's `graph` command shows the plan of an owner that does not exist yet: without objects, and
+    /// without an observation.
+    pub fn director<D: Director + Clone>(self, director: D) -> Self {
+        self.director_with(director, |controller| controller)
+    }
+
+    /// Adds a kind with a director, and sets options of its controller.
+    pub fn director_with<D: Director + Clone>(
+        mut self,
+        director: D,
+        options: impl Fn(PlanController<D>) -> PlanController<D> + Send + Sync + 'static,
+    ) -> Self {
+        let drawing = director.clone();
+        self.drawers.push(Drawer {
+            api_version: D::Owner::api_version(&()).into_owned(),
+            kind: D::Owner::kind(&()).into_owned(),
+            draw: Box::new(move |object| {
+                let owner: D::Owner = typed(&object).map_err(|error| error.to_string())?;
+                let unobserved = Known::Unknown("this is a preview".to_owned());
+                let rehearsal = windlass::rehearse(&drawing, &owner, &[], unobserved, Timestamp::UNIX_EPOCH);
+                rehearsal.map(|rehearsal| rehearsal.report).map_err(|error| error.to_string())
+            }),
+        });
+        self.part(move |setup| setup.controlled_by(options(PlanController::directed_by(director.clone()))))
+    }
 }
 
 impl Setup<'_> {
     /// Adds the controller of a blueprint, with the namespaces and workers from the settings, and declares
     /// the rights that it needs.
     pub fn blueprint<B: Blueprint>(&mut self, controller: PlanController<B>) -> Result<(), BoxError> {
+        self.controlled_by(controller)
+    }
+
+    /// Adds the controller of a blueprint or of a director, as [`blueprint`](Self::blueprint) does.
+    pub fn controlled_by<C: Controls>(&mut self, controller: PlanController<C>) -> Result<(), BoxError> {
         let settings = self.settings();
         let namespace = settings.own_namespace.clone().or_else(|| pod_namespace().ok());
         let namespace = namespace.as_deref().unwrap_or("default").to_owned();

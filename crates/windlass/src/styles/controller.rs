@@ -278,8 +278,19 @@ impl<C: Controls> PlanController<C> {
         let owners = (self.owners)(parts);
         let builder = builder.channel(woken);
         let writer = Writer { client: client.clone(), manager: C::NAME.to_owned(), predecessors: managers };
-        self.options.assemble(C::NAME, declared, builder, owners, writer, wake, (cache, recorder))
+        let wiring = Wiring { builder, owners, writer, wake, cache, recorder };
+        self.options.assemble(C::NAME, declared, wiring)
     }
+}
+
+/// The parts that a controller is assembled from.
+struct Wiring<'a> {
+    builder: Builder<Owning>,
+    owners: Arc<dyn Owners>,
+    writer: Writer,
+    wake: Wake,
+    cache: &'a Cache,
+    recorder: &'a Recorder,
 }
 
 impl Options {
@@ -287,12 +298,9 @@ impl Options {
         self,
         name: &'static str,
         declared: Kinds,
-        builder: Builder<Owning>,
-        owners: Arc<dyn Owners>,
-        writer: Writer,
-        wake: Wake,
-        (cache, recorder): (&Cache, &Recorder),
+        wiring: Wiring<'_>,
     ) -> Result<Controller, PlanControllerError> {
+        let Wiring { builder, owners, writer, wake, cache, recorder } = wiring;
         let namespaces = self.namespaces.as_deref();
         let selection = selection(name, namespaces)?;
         let kinds: Vec<Arc<dyn OpenKind>> =

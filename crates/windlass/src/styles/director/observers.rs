@@ -36,8 +36,6 @@ const START: Duration = Duration::from_secs(1);
 const APART: Duration = Duration::from_secs(1);
 /// The longest time between two observations that were given up.
 const BACKOFF: Duration = Duration::from_mins(5);
-/// The shortest time between two changes of `status.decisions` of one owner.
-const STATUS: Duration = Duration::from_mins(1);
 
 /// The observers of all owners of a director.
 pub(super) struct Observers<D: Director> {
@@ -75,7 +73,7 @@ struct State<D: Director> {
     events: u64,
     /// The generation of the owner, and the event of its first sight by this process.
     generation: (i64, u64),
-    last: Option<Ended<D::Observation>>,
+    last: Option<PastObservation<D::Observation>>,
     before: Option<Arc<Observed<D::Observation>>>,
     /// The event of the end of our last effect, and the effect in words.
     effect: Option<(u64, String)>,
@@ -93,7 +91,7 @@ pub(super) struct Wanted {
 }
 
 /// An observation that has ended.
-struct Ended<O> {
+struct PastObservation<O> {
     /// The event of its beginning.
     event: u64,
     began: Instant,
@@ -153,7 +151,7 @@ impl<D: Director> State<D> {
     }
 
     /// Returns the reason why an observation cannot be used any more.
-    fn why_outdated(&self, last: &Ended<D::Observation>) -> Option<String> {
+    fn why_outdated(&self, last: &PastObservation<D::Observation>) -> Option<String> {
         if let Some((ended, effect)) = &self.effect
             && *ended > last.event
         {
@@ -289,8 +287,8 @@ impl<D: Director> Observers<D> {
         }
     }
 
-    /// Returns the decisions for the status: a change is shown at most once a minute. Returns also the time
-    /// after which a change that is held back can be shown.
+    /// Returns the decisions for the status: changes are shown with some time between them. Returns also the
+    /// time after which a change that is held back can be shown.
     pub(super) fn shown(
         &self,
         key: &ObjectKey,
@@ -301,8 +299,9 @@ impl<D: Director> Observers<D> {
         let mut state = observer.shared.state.lock();
         match &state.shown {
             Some((_, shown)) if *shown == decisions => (decisions, None),
-            Some((since, shown)) if since.elapsed() < STATUS => {
-                (shown.clone(), Some(STATUS.saturating_sub(since.elapsed())))
+            Some((since, shown)) if since.elapsed() < state.wanted.timing.decisions_apart => {
+                let left = state.wanted.timing.decisions_apart.saturating_sub(since.elapsed());
+                (shown.clone(), Some(left))
             }
             _ => {
                 state.shown = Some((Instant::now(), decisions.clone()));
@@ -429,7 +428,7 @@ impl<D: Director> Task<D> {
         if let Ok(seen) = &result {
             state.before = Some(Arc::clone(seen));
         }
-        state.last = Some(Ended { event, began, ended: Instant::now(), result, failures });
+        state.last = Some(PastObservation { event, began, ended: Instant::now(), result, failures });
         changed
     }
 }

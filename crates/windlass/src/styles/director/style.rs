@@ -44,11 +44,17 @@ pub(crate) struct DirectorPass<D: Director> {
     key: ObjectKey,
     meta: (windlass_runtime::meta::Uid, i64),
     now: Timestamp,
-    view: Mutex<Option<(D::Target, View<D::Observation>)>>,
+    view: Mutex<Option<Frozen<D>>>,
     /// The result of the last drawing.
     drawn: Mutex<Option<Drawn<D>>>,
     /// The time after which decisions that the status does not show yet can be shown.
     due: Mutex<Option<Duration>>,
+}
+
+/// The observation that a pass has begun with, and its target.
+struct Frozen<D: Director> {
+    target: D::Target,
+    seen: View<D::Observation>,
 }
 
 struct Drawn<D: Director> {
@@ -63,11 +69,11 @@ impl<D: Director> DirectorPass<D> {
     fn view(&self, observers: &Observers<D>, target: &D::Target) -> View<D::Observation> {
         let mut view = self.view.lock();
         match &*view {
-            Some((of, seen)) if of == target => seen.clone(),
+            Some(frozen) if frozen.target == *target => frozen.seen.clone(),
             _ => {
                 let (uid, generation) = self.meta;
                 let seen = observers.view(&self.key, uid, generation, target);
-                *view = Some((target.clone(), seen.clone()));
+                *view = Some(Frozen { target: target.clone(), seen: seen.clone() });
                 seen
             }
         }

@@ -13,6 +13,9 @@ pub struct Timing {
     pub deadline: Duration,
     /// The time after which an effect is given up. It may have happened all the same. Default: 20 s.
     pub effect_deadline: Duration,
+    /// The shortest time between two changes of `status.decisions`. Conditions are not delayed by it. Default:
+    /// 1 minute.
+    pub decisions_apart: Duration,
 }
 
 impl Default for Timing {
@@ -22,6 +25,7 @@ impl Default for Timing {
             moving: Duration::from_secs(5),
             deadline: Duration::from_secs(10),
             effect_deadline: Duration::from_secs(20),
+            decisions_apart: Duration::from_mins(1),
         }
     }
 }

@@ -372,6 +372,7 @@ impl Director for CellDirector {
     }
 
     fn timing(&self, _: &Cell) -> Timing {
-        Timing { at_rest: None, moving: Duration::from_secs(2), ..Timing::default() }
+        let second = Duration::from_secs(1);
+        Timing { at_rest: None, moving: 2 * second, decisions_apart: second, ..Timing::default() }
     }
 }
