@@ -76,6 +76,12 @@
 //! [`PlanController::of`]`(CoreBlueprint)` makes it a controller for a [manager](windlass_runtime::manager);
 //! `windlass_operator` makes it a program with a command line and manifests.
 //!
+//! # A director
+//!
+//! For software with state, where the next step depends on what the software says, implement [`Director`]
+//! instead of [`Blueprint`]: actors decide from a [`Snapshot`], `draw` turns their intent into a plan, and
+//! effects on the software are nodes of it. [`PlanController::directed_by`] makes it a controller.
+//!
 //! # Guarantees
 //!
 //! - **Zero waste.** A converged cluster costs no write and no polling, also after a restart. Whether an
@@ -144,7 +150,7 @@
 //!
 //! | module | contents |
 //! | --- | --- |
-//! | `styles` | [`Controls`], [`Blueprint`], the [controller](PlanController), [previews](preview) |
+//! | `styles` | [`Controls`], [`Blueprint`], [`Director`], the [controller](PlanController), [previews](preview) |
 //! | `owner` | the envelope around every reconcile: class, pause, finalizer, deletion, status, events |
 //! | `apply` | the applier: change detection, adoption, write budget, pruning, teardown |
 //! | `nodes` | one file per kind of node: its method, its visit, its removal |

@@ -59,8 +59,8 @@ struct RuleLabels {
 }
 
 /// The metrics of all blueprints of a process: `windlass_node_total` by controller, kind and result,
-/// `windlass_node_seconds`, `windlass_node_fights_total`; for directors `windlass_decisions_total` by actor and
-/// state, and `windlass_held_total` by rule. Created once and shared by all blueprints.
+/// `windlass_node_seconds`, `windlass_node_fights_total`; for directors `windlass_decisions_total` by actor
+/// and state, and `windlass_held_total` by rule. Created once and shared by all blueprints.
 #[derive(Clone, Debug)]
 pub struct PlanMetrics {
     results: Family<ResultLabels, Counter>,

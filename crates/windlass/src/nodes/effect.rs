@@ -1,9 +1,9 @@
 //! An effect on the outside that a decision asked for: a call to the software, a deleted pod.
 //!
 //! It promises: an effect waits until the objects that it names are applied, not until they are ready, and
-//! nothing else holds it back; it is not sent while the owner is paused; it counts against the write budget of
-//! its owner. It is short and has no patience: the actor that asked for it says what does not move. It is not
-//! undone when its owner is deleted.
+//! nothing else holds it back; it is not sent while the owner is paused; it counts against the write budget
+//! of its owner. It is short and has no patience: the actor that asked for it says what does not move. It is
+//! not undone when its owner is deleted.
 
 use futures::future::{BoxFuture, FutureExt as _};
 use windlass_graph::Progress;

@@ -139,9 +139,9 @@ impl Needs<'_> {
         }
     }
 
-    /// All objects of a kind in the owner's namespace that carry a label with this value, in the shape that was
-    /// [declared](crate::Kinds::lists). A list is unknown until it was read, never empty. Changes wake the
-    /// owner.
+    /// All objects of a kind in the owner's namespace that carry a label with this value, in the shape that
+    /// was [declared](crate::Kinds::lists). A list is unknown until it was read, never empty. Changes wake
+    /// the owner.
     pub fn labelled<K: Kind, S: Shape>(
         &self,
         label: &'static str,

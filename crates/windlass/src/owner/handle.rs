@@ -40,7 +40,8 @@ pub(crate) trait OwnerHandle: Send + Sync {
     /// Returns whether owners of this kind were deleted in order by a former version of the operator, so that
     /// the finalizer of that version is removed.
     fn was_deleted_in_order(&self) -> bool;
-    /// Returns whether the objects of the owner are found by their marks when it is deleted, without its plan.
+    /// Returns whether the objects of the owner are found by their marks when it is deleted, without its
+    /// plan.
     fn is_torn_down_by_inventory(&self) -> bool;
     /// Returns the reason why nothing is done for the owner yet.
     fn why_wait(&self) -> Option<String>;

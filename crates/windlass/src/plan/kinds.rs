@@ -85,8 +85,8 @@ impl Kinds {
         self.requires::<K>()
     }
 
-    /// Declares that effects [delete](crate::Effect::delete) objects of this kind that are not planned, such as
-    /// pods.
+    /// Declares that effects [delete](crate::Effect::delete) objects of this kind that are not planned, such
+    /// as pods.
     pub fn deletes<K: Kind>(&mut self) -> &mut Self {
         self.deleted.push((ResourceType::of::<K>(), "", Verb::Delete));
         self

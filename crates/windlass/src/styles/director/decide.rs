@@ -27,8 +27,8 @@ impl<D: Director> Decided<D> {
 
 /// Asks the actors of a director in order.
 ///
-/// After a decision that stops the pass, only actors that are [always](super::Actor::always) asked follow; the
-/// fields of the others stay as they are live. In one pass the effects of one actor run: of the first, in
+/// After a decision that stops the pass, only actors that are [always](super::Actor::always) asked follow;
+/// the fields of the others stay as they are live. In one pass the effects of one actor run: of the first, in
 /// order, that has any. The effects of later actors wait for the next pass, because they were decided without
 /// their result.
 ///

@@ -242,8 +242,8 @@ impl<E> Decision<E> {
         Self::new(state, Next::Continue)
     }
 
-    /// Sets the time at which a waiting actor wants to be asked again. Without it a change wakes the owner: of
-    /// an object, or of the observation.
+    /// Sets the time at which a waiting actor wants to be asked again. Without it a change wakes the owner:
+    /// of an object, or of the observation.
     pub fn until(mut self, at: Timestamp) -> Self {
         if let DecisionState::Waiting { until, .. } = &mut self.state {
             *until = Some(at);

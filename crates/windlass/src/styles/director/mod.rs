@@ -73,19 +73,20 @@ pub trait Director: Controls + Sized {
     /// A call to the software, as data without secrets. Logs and the status show it by `Debug`.
     type Effect: Clone + PartialEq + fmt::Debug + Serialize + Send + Sync + 'static;
 
-    /// The values to apply. It begins as what is live, and each of its [fields](Field) is written by one actor.
+    /// The values to apply. It begins as what is live, and each of its [fields](Field) is written by one
+    /// actor.
     type Intent: Clone + PartialEq + fmt::Debug + Send;
 
-    /// Reads the objects that decisions depend on. Pure, like a blueprint's draw: what is asked of `needs` and
-    /// not known yet is watched from then on, and the pass is repeated when it is there.
+    /// Reads the objects that decisions depend on. Pure, like a blueprint's draw: what is asked of `needs`
+    /// and not known yet is watched from then on, and the pass is repeated when it is there.
     ///
     /// # Errors
     /// An unknown fact (`?` after [`Known::or_wait`]) ends the pass: nothing is decided, and nothing is
     /// written. Keep facts that only some decisions need as [`Known`] values instead.
     fn facts(&self, owner: &Self::Owner, needs: &mut Needs<'_>) -> Result<Self::Facts, PlanError>;
 
-    /// Returns where the software is, and the credentials for it; unknown while there is nothing to observe. A
-    /// new target is a new client: its first observation starts from nothing.
+    /// Returns where the software is, and the credentials for it; unknown while there is nothing to observe.
+    /// A new target is a new client: its first observation starts from nothing.
     fn target(&self, owner: &Self::Owner, facts: &Self::Facts) -> Known<Self::Target>;
 
     /// Observes the software. A failed call is an unknown fact. `before` is the last observation of the same

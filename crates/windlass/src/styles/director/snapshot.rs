@@ -30,8 +30,8 @@ pub struct Observed<O> {
     pub began: Timestamp,
 }
 
-/// Everything that the decisions of one pass are made from. It does not change during the pass, and reading it
-/// causes no I/O.
+/// Everything that the decisions of one pass are made from. It does not change during the pass, and reading
+/// it causes no I/O.
 ///
 /// Tests of decisions make one from values:
 ///

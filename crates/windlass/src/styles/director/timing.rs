@@ -13,8 +13,8 @@ pub struct Timing {
     pub deadline: Duration,
     /// The time after which an effect is given up. It may have happened all the same. Default: 20 s.
     pub effect_deadline: Duration,
-    /// The shortest time between two changes of `status.decisions`. Conditions are not delayed by it. Default:
-    /// 1 minute.
+    /// The shortest time between two changes of `status.decisions`. Conditions are not delayed by it.
+    /// Default: 1 minute.
     pub decisions_apart: Duration,
 }
 

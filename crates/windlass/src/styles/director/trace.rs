@@ -29,9 +29,9 @@ pub struct ActorTrace {
 pub enum Answer {
     /// The actor was asked.
     Decided {
-        /// Its state.
+        /// The state of the actor.
         state: DecisionState,
-        /// Its findings.
+        /// The findings of the actor.
         findings: Vec<Finding>,
         /// The effects that it asked for, in words.
         effects: Vec<String>,
@@ -95,8 +95,8 @@ impl ActorTrace {
 pub struct DecisionStatus {
     /// Name of the actor that decided.
     pub actor: String,
-    /// State of the actor: `Idle`, `Working`, `Waiting`, `Refused`, or `NotAsked` if an actor before it stopped
-    /// the pass.
+    /// State of the actor: `Idle`, `Working`, `Waiting`, `Refused`, or `NotAsked` if an actor before it
+    /// stopped the pass.
     pub state: String,
     /// Effects on the software or on objects that the actor has asked for in its last pass.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
