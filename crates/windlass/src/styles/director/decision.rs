@@ -208,6 +208,11 @@ impl<E> Effect<E> {
         }
     }
 
+    /// Returns the action of the effect.
+    pub fn action(&self) -> &Action<E> {
+        &self.action
+    }
+
     /// Lets the effect wait until a planned object is applied. It does not wait until the object is ready.
     #[must_use]
     pub fn after<K: Kind>(mut self, name: impl Into<String>) -> Self {

@@ -187,7 +187,8 @@ impl Actor<CellDirector> for Join {
                 return Decision::waiting("the members of the store are unknown").finding(held);
             }
         };
-        let wanted = pass.snapshot.owner.spec.members.max(0);
+        // A pod beyond the replicas is about to go, even if the spec asks for its ordinal again.
+        let wanted = pass.snapshot.owner.spec.members.min(replicas(pass));
         let name = pass.snapshot.owner.name_any();
         let ordinal = |pod: &str| pod.rsplit('-').next().and_then(|ordinal| ordinal.parse::<i32>().ok());
         let joins = facts.pods.iter().filter(|pod| pod.is_ready()).map(|pod| pod.metadata.name());
