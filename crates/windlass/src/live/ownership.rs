@@ -14,6 +14,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
+use windlass_runtime::meta::Meta;
 
 /// Returns the first path of `desired` that is not in `fields` (a `fieldsV1`), if there is one.
 ///
@@ -53,6 +54,62 @@ pub fn lost(desired: &Value, fields: &str) -> Option<String> {
         }
     }
     None
+}
+
+/// A value of a live object, and its owner.
+///
+/// The intent of a [director](crate::Director) begins as what is live *and ours*. A value that somebody else
+/// has changed is not ours any more: an actor that decides nothing must not apply it as if it were, or the
+/// other one's edit would become the operator's will. Leave a drifted value out of the apply until its actor
+/// says what it becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owned<T> {
+    /// Our last apply set the value, and nobody has changed it since.
+    Ours(T),
+    /// Somebody else has changed the value, or we have never applied it.
+    Drifted(T),
+}
+
+impl<T> Owned<T> {
+    /// Returns the value, whoever owns it.
+    pub fn live(&self) -> &T {
+        match self {
+            Self::Ours(value) | Self::Drifted(value) => value,
+        }
+    }
+
+    /// Returns the value if it is ours.
+    pub fn ours(self) -> Option<T> {
+        match self {
+            Self::Ours(value) => Some(value),
+            Self::Drifted(_) => None,
+        }
+    }
+}
+
+/// Returns a live value with its owner, by the path of its field.
+///
+/// The metadata must keep the entries of our field manager, as the objects of
+/// [`Needs::labelled`](crate::Needs::labelled) do.
+///
+/// ```
+/// use windlass::ownership::{Owned, owned};
+/// use windlass_runtime::meta::{Keep, Meta};
+///
+/// let metadata = r#"{"name": "db", "managedFields": [{"manager": "db.example.com", "operation": "Apply",
+///     "apiVersion": "apps/v1", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]}"#;
+/// let meta: Meta = Keep::default().manager("db.example.com").scope(|| serde_json::from_str(metadata))?;
+/// assert_eq!(owned(&meta, &["spec", "replicas"], 3), Owned::Ours(3));
+/// assert_eq!(owned(&meta, &["spec", "serviceName"], "db"), Owned::Drifted("db"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+pub fn owned<T>(meta: &Meta, path: &[&str], value: T) -> Owned<T> {
+    let is_ours = meta.managed.iter().any(|entry| {
+        let fields = serde_json::from_str::<Value>(&entry.fields()).unwrap_or_default();
+        let at = path.iter().try_fold(&fields, |fields, name| fields.get(format!("f:{name}")));
+        at.is_some()
+    });
+    if is_ours { Owned::Ours(value) } else { Owned::Drifted(value) }
 }
 
 /// Metadata that identifies the object, or is a precondition of the write.
