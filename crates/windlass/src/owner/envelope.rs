@@ -19,6 +19,7 @@ use super::handle::{OwnerHandle, Owners};
 use super::pause::Pause;
 use super::state::PlanState;
 use super::status::{PassReport, PausedPass, Verdict};
+use super::undecoded::UndecodedOwner;
 use crate::apply::{Applier, Pruned, Report, TornDown, retry_after};
 use crate::error::{NodeError, PlanError, Reason};
 use crate::names::{FINALIZER, UNDO_FINALIZER};
@@ -52,7 +53,11 @@ impl Reconcile for Envelope {
             self.debounce.forget(&key);
             return Ok(Requeue::OnChange);
         };
-        let handle = &*handle.map_err(Error::terminal)?;
+        // An owner that cannot be decoded has no plan: its status says why, and it can be deleted.
+        let handle = &*match handle {
+            Ok(handle) => handle,
+            Err(unreadable) => UndecodedOwner::of(unreadable, self.applier.name).map_err(Error::terminal)?,
+        };
         let owner = handle.view().map_err(Error::terminal)?;
         if owner.annotation(self.class_annotation) != self.class.as_deref() {
             // This instance may have been responsible for it before.

@@ -10,7 +10,7 @@ use windlass_runtime::meta::Meta;
 use windlass_runtime::object::owner::OwnerError;
 
 use super::state::PlanState;
-use super::text::Unreadable;
+use super::unreadable::Unreadable;
 use crate::error::PlanError;
 use crate::plan::owner::OwnerView;
 use crate::plan::{Needs, Plan};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kube::api::ObjectMeta;
 use kube::core::object::HasStatus;
 use serde::Serialize;
 use serde_json::Value;
@@ -45,6 +46,29 @@ impl OwnerView {
         })
     }
 
+    /// Returns the view of an owner that cannot be decoded as its kind, from its metadata and its status.
+    pub(crate) fn undecoded(
+        resource: ResourceType,
+        object_meta: &ObjectMeta,
+        meta: &Meta,
+        status: Value,
+        status_fields: Vec<String>,
+    ) -> Result<Self, OwnerError> {
+        let (name, uid) = (object_meta.name.as_deref(), object_meta.uid.as_deref());
+        let (api_version, kind) = (resource.api_version(), resource.kind.to_string());
+        let reference = Owner::new(api_version, kind, object_meta.namespace.as_deref(), name, uid)?;
+        Ok(Self {
+            resource,
+            key: meta.key.clone(),
+            uid: meta.uid,
+            generation: meta.generation,
+            status: without_nulls(status),
+            status_fields,
+            reference,
+            annotations: object_meta.annotations.clone().unwrap_or_default(),
+        })
+    }
+
     pub(crate) fn namespace(&self) -> Option<&str> {
         self.key.namespace()
     }
@@ -77,6 +101,7 @@ impl OwnerView {
     /// A reference counts only from where it is valid. A label counts in the owner's own namespace; users of
     /// another one may set it on objects of theirs, so there this controller must have applied the object.
     pub(crate) fn has(&self, meta: &Meta) -> bool {
+        let namespace = meta.namespace();
         match meta.controller() {
             Some(controller) => controller.uid == self.uid && self.can_be_referred_to_from(namespace),
             None => {
@@ -105,7 +130,6 @@ impl OwnerView {
     pub(crate) fn has_generated(&self, kind: &str, name: &str) -> bool {
         let entry = generated_entry(kind, name);
         self.generated().iter().any(|generated| *generated == entry || generated == name)
-        let namespace = meta.namespace();
     }
 
     /// Returns whether the user allows a generated object to be generated again.

@@ -211,3 +211,57 @@ async fn seam_m6_owners_whose_requests_hang_do_not_hold_up_a_healthy_one_of_anot
     (forbidden.remove(), hanging.discard(), hanging.remove());
     operator.stop().await
 }
+
+/// Makes a bundle undecodable, as a CRD does that admits more than the operator knows. Returns its status when
+/// that says so.
+async fn make_unreadable(corner: &Corner, name: &str) -> Result<Value> {
+    corner.change("Bundle", name, json!({"spec": {"number": "hunter2"}})).await?;
+    let is_told = |object: &Value| condition(object, "Stalled")["status"] == "True";
+    let object = corner.until_object("test.windlass.dev/v1", "Bundle", name, is_told).await?;
+    let ready = condition(&object, "Ready");
+    assert_eq!((&ready["status"], &ready["reason"]), (&json!("False"), &json!("DrawFailed")), "{ready}");
+    let message = ready["message"].as_str().unwrap_or_default();
+    let words = "the object cannot be read as a Bundle: spec.number is not what this operator's schema says";
+    assert!(message.starts_with(words) && !message.contains("hunter2"), "{message}");
+    assert_eq!(object["status"]["observedGeneration"], object["metadata"]["generation"]);
+    Ok(object["status"].clone())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seam_low_an_owner_that_cannot_be_decoded_says_so_in_its_status_and_an_event() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "undecodable").await?;
+    let operator = corner.operate(PlanController::of(Bundles::default())).await?;
+    corner.bundle("one", notes(&["a"]).items).await?;
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    let status = make_unreadable(&corner, "one").await?;
+    assert_eq!(status["completeGeneration"], 1, "{status}");
+    eventually("a warning names the field", || async {
+        let events = corner.events("one").await.map_err(|error| error.to_string())?;
+        let warns = |event: &Value| {
+            let note = event["note"].as_str().unwrap_or_default();
+            event["type"] == "Warning" && note.contains("spec.number is not") && !note.contains("hunter2")
+        };
+        let events: Vec<Value> = events.iter().map(|event| json!(event)).collect();
+        if events.iter().any(warns) { Ok(()) } else { Err(json!(events).to_string()) }
+    })
+    .await?;
+    corner.object("ConfigMap", "a").await?;
+
+    corner.change("Bundle", "one", json!({"spec": {"number": 7}})).await?;
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    operator.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seam_low_an_owner_that_cannot_be_decoded_is_deleted_by_its_inventory() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "undecodable-gone").await?;
+    let operator = corner.operate(PlanController::of(Bundles::default())).await?;
+    let spec = BundleSpec { ordered: true, ..notes(&["a"]) };
+    corner.namespace.api::<Bundle>().create(&PostParams::default(), &Bundle::new("one", spec)).await?;
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    make_unreadable(&corner, "one").await?;
+    corner.delete("Bundle", "one").await?;
+    corner.until_object("test.windlass.dev/v1", "Bundle", "one", Value::is_null).await?;
+    corner.gone("ConfigMap", "a").await?;
+    operator.stop().await
+}

@@ -39,6 +39,10 @@ pub(crate) struct BundleSpec {
     /// The bundle is deleted in order.
     #[serde(default)]
     pub(crate) ordered: bool,
+    /// A number, though the schema accepts any value: as in an object that is older than its CRD.
+    #[schemars(schema_with = "any_value")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) number: Option<u8>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -82,6 +86,10 @@ fn any_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 
 impl Item {
     pub(crate) fn of(object: Value) -> Self {
+fn any_value(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({"x-kubernetes-preserve-unknown-fields": true})
+}
+
         Self { object, ..Self::default() }
     }
 
