@@ -51,6 +51,7 @@ impl Reconcile for Envelope {
             self.applier.history.forget(&key);
             self.applier.needs.forget(&key);
             self.debounce.forget(&key);
+            self.applier.metrics.owner_gone(self.applier.name, &key);
             return Ok(Requeue::OnChange);
         };
         // An owner that cannot be decoded has no plan: its status says why, and it can be deleted.
@@ -62,6 +63,7 @@ impl Reconcile for Envelope {
         if owner.annotation(self.class_annotation) != self.class.as_deref() {
             // This instance may have been responsible for it before.
             self.applier.needs.forget(&key);
+            self.applier.metrics.owner_gone(self.applier.name, &key);
             return Ok(Requeue::OnChange);
         }
         let pass = Pass::begin(&self.applier.needs, &key);

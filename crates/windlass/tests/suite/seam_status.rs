@@ -265,3 +265,37 @@ async fn seam_low_an_owner_that_cannot_be_decoded_is_deleted_by_its_inventory() 
     corner.gone("ConfigMap", "a").await?;
     operator.stop().await
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seam_m14_the_conditions_of_an_owner_are_metrics_until_it_is_gone() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "conditions").await?;
+    let operator = corner.operate(one_by_one(Bundles::default())).await?;
+    let series = |condition: &str| {
+        let (controller, namespace) = ("bundle.test.windlass.dev", corner.namespace.name());
+        format!(
+            "windlass_owner_condition{{controller=\"{controller}\",namespace=\"{namespace}\",name=\"one\",condition=\"{condition}\"}}"
+        )
+    };
+    let values = || ["Ready", "Failed", "Paused"].map(|condition| operator.metric_value(&series(condition)));
+    corner.bundle("one", notes(&["a"]).items).await?;
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    assert_eq!(values(), [Some(1.0), Some(0.0), Some(0.0)]);
+
+    corner.ask("one", "windlass.dev/paused", "true").await?;
+    corner.until::<Bundle>("one", "Paused", "True").await?;
+    assert_eq!(values(), [Some(1.0), Some(0.0), Some(1.0)]);
+
+    let broken =
+        json!({"metadata": {"annotations": {"windlass.dev/paused": null}}, "spec": {"broken": true}});
+    corner.change("Bundle", "one", broken).await?;
+    corner.until::<Bundle>("one", "Failed", "True").await?;
+    assert_eq!(values(), [Some(0.0), Some(1.0), Some(0.0)]);
+
+    corner.delete("Bundle", "one").await?;
+    eventually("the series are removed", || async {
+        let values = values();
+        if values == [None; 3] { Ok(()) } else { Err(format!("{values:?}")) }
+    })
+    .await?;
+    operator.stop().await
+}
