@@ -6,12 +6,12 @@ use crate::kit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, ResourceQuota};
 use kube::api::PostParams;
 use serde_json::{Value, json};
 use windlass::{Blueprint, Controls, Deletion, Kinds, Needs, Plan, PlanController, PlanError};
-use windlass_testenv::proxy::{Match, RequestVerb};
-use windlass_testenv::{Story, TestEnv, or_not_run};
+use windlass_testenv::proxy::{Answer, Fault, Match, RequestVerb};
+use windlass_testenv::{Story, TestEnv, eventually, or_not_run};
 
 use kit::bundle::{Bundle, BundleSpec, Bundles, Item, deployment, note, one_by_one};
 use kit::{Corner, Operator};
@@ -171,6 +171,110 @@ async fn seam_h3_a_service_that_goes_first_hands_its_node_port_over() -> Result<
     corner.until::<Bundle>("one", "Ready", "True").await?;
     corner.gone("Service", "old").await?;
     assert_eq!(corner.object("Service", "new").await?["spec"]["ports"][0]["nodePort"].as_i64(), port);
+    operator.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seam_h3_an_object_goes_when_its_replacement_is_ready_though_others_are_not() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "replaced").await?;
+    let operator = corner.operate(one_by_one(Bundles::default())).await?;
+    let stuck = || Item::of(deployment("stuck", Story::ImagePullError));
+    corner.bundle("one", vec![stuck(), Item::of(note("old")), Item::of(note("other"))]).await?;
+    corner.until_message::<Bundle>("one", "Ready", "False", "Deployment stuck").await?;
+    let mark = corner.mark()?;
+    let new = Item::of(deployment("new", Story::ImagePullError));
+    let old = Item::of(note("old")).replaced_by("Deployment new");
+    corner.respec("one", &spec(vec![stuck(), new, old])).await?;
+    let waits = "are deleted when everything else is ready";
+    let (_, message) = corner.until_message::<Bundle>("one", "Ready", "False", waits).await?;
+    assert!(message.contains("ConfigMap old") && message.contains("ConfigMap other"), "{message}");
+    corner.nudge("one").await?;
+    assert_eq!(corner.deletes(mark)?, [""; 0], "the replacement is not ready");
+
+    eventually("there is a pod to be released", || async {
+        let told = Story::Ready.tell(&corner.namespace.api::<Pod>(), "app=new").await;
+        if told.as_ref().is_ok_and(|told| *told == 1) { Ok(()) } else { Err(format!("{told:?}")) }
+    })
+    .await?;
+    corner.gone("ConfigMap", "old").await?;
+    let waits = "ConfigMap other is deleted when everything else is ready";
+    corner.until_message::<Bundle>("one", "Ready", "False", waits).await?;
+    assert_eq!(corner.deletes(mark)?, ["configmaps old"], "which was replaced");
+    operator.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seam_h3_an_object_that_fills_a_quota_is_named_as_a_cause() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "quota").await?;
+    let operator = corner.operate(one_by_one(Bundles::default())).await?;
+    corner.bundle("one", vec![Item::of(service("old", None))]).await?;
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    let quotas = corner.namespace.api::<ResourceQuota>();
+    let quota = json!({"metadata": {"name": "one-service"}, "spec": {"hard": {"services": "1"}}});
+    quotas.create(&PostParams::default(), &serde_json::from_value(quota)?).await?;
+    eventually("the quota is counted", || async {
+        let quota = json!(quotas.get("one-service").await.map_err(|error| error.to_string())?);
+        if quota["status"]["used"]["services"] == "1" { Ok(()) } else { Err(quota["status"].to_string()) }
+    })
+    .await?;
+    let mark = corner.mark()?;
+    corner.respec("one", &spec(vec![Item::of(service("new", None))])).await?;
+    let cause = "Service old has left the plan and may be in its way: if so, delete it";
+    let (reason, message) = corner.until_message::<Bundle>("one", "Ready", "False", cause).await?;
+    assert_eq!(reason, "Forbidden", "{message}");
+    assert!(message.contains("exceeded quota"), "{message}");
+    corner.nudge("one").await?;
+    assert_eq!(corner.deletes(mark)?, [""; 0]);
+    operator.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seam_h3_an_object_that_may_cause_a_conflict_is_named_as_a_cause() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "conflict").await?;
+    let proxy = corner.env.fault_proxy().await?;
+    let config = corner.user.config_through(&proxy.url())?;
+    let operator = Operator::with(config, corner.namespace.name(), one_by_one(Bundles::default()))?;
+    operator.ready().await?;
+    corner.bundle("one", vec![Item::of(note("old"))]).await?;
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    // A webhook of somebody else admits one of them at a time.
+    let new = Match::verb(RequestVerb::Apply).resource("configmaps").name("new");
+    let refused = proxy.add(Fault::on(new).then(Answer::new(409, "Conflict", "there is an old one")));
+    let mark = corner.mark()?;
+    corner.respec("one", &spec(vec![Item::of(note("new"))])).await?;
+    let cause = "ConfigMap old has left the plan and may be in its way: if so, delete it";
+    let (reason, message) = corner.until_message::<Bundle>("one", "Ready", "False", cause).await?;
+    assert_eq!(reason, "Conflict", "{message}");
+    assert_eq!(corner.deletes(mark)?, [""; 0]);
+    refused.remove();
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    corner.gone("ConfigMap", "old").await?;
+    operator.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seam_h3_data_is_deleted_last() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "data-last").await?;
+    let operator = corner.operate(one_by_one(Bundles::default())).await?;
+    let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    // By the order of the plan alone, the claim would be deleted first.
+    let items = vec![
+        Item::of(note("stays")),
+        Item::of(note("a")),
+        Item::of(claim).after("ConfigMap a").delete(),
+        Item::of(note("b")),
+    ];
+    corner.bundle("one", items).await?;
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    let mark = corner.mark()?;
+    corner.respec("one", &spec(vec![Item::of(note("stays"))])).await?;
+    corner.gone("PersistentVolumeClaim", "data").await?;
+    let mut deletes = corner.deletes(mark)?;
+    let last = deletes.pop();
+    deletes.sort();
+    assert_eq!(deletes, ["configmaps a", "configmaps b"]);
+    assert_eq!(last.as_deref(), Some("persistentvolumeclaims data"));
     operator.stop().await
 }
 

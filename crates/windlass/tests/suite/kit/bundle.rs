@@ -62,6 +62,12 @@ pub(crate) struct Item {
     /// The object does not wait for others when it leaves the plan.
     #[serde(default)]
     pub(crate) pruned_first: bool,
+    /// The object is deleted with its owner and when it leaves the plan, even if it holds data.
+    #[serde(default)]
+    pub(crate) delete: bool,
+    /// The object is not planned, and goes when these items (`Kind name`) are ready.
+    #[serde(default)]
+    pub(crate) replaced_by: Option<Vec<String>>,
 }
 
 /// A ConfigMap of this name.
@@ -80,16 +86,16 @@ pub(crate) fn deployment(name: &str, story: Story) -> Value {
     }})
 }
 
+fn any_value(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({"x-kubernetes-preserve-unknown-fields": true})
+}
+
 fn any_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
 
 impl Item {
     pub(crate) fn of(object: Value) -> Self {
-fn any_value(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({"x-kubernetes-preserve-unknown-fields": true})
-}
-
         Self { object, ..Self::default() }
     }
 
@@ -105,6 +111,16 @@ fn any_value(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 
     pub(crate) fn pruned_first(mut self) -> Self {
         self.pruned_first = true;
+        self
+    }
+
+    pub(crate) fn delete(mut self) -> Self {
+        self.delete = true;
+        self
+    }
+
+    pub(crate) fn replaced_by(mut self, other: &str) -> Self {
+        self.replaced_by.get_or_insert_default().push(other.to_owned());
         self
     }
 
@@ -322,6 +338,13 @@ impl Blueprint for Bundles {
             }
             if item.pruned_first {
                 node = node.pruned_first();
+            }
+            if item.delete {
+                node = node.delete();
+            }
+            if let Some(others) = &item.replaced_by {
+                let others = planned.iter().filter(|(id, _)| others.contains(id)).map(|(_, node)| node);
+                node = node.when(false).replaced_by(others);
             }
             planned.push((format!("{} {}", text("/kind"), text("/metadata/name")), node));
         }
