@@ -257,7 +257,9 @@ impl Envelope {
         self.applier.kinds_listed().await;
         if let Some(unlisted) = self.applier.unlisted() {
             // An object that may exist without being known must not be taken for deleted.
-            return self.wait(handle, owner, Verdict::going(format!("deleting: {unlisted}"))).await;
+            // Nothing wakes the owner if the list turns out to be empty.
+            let outcome = self.wait(handle, owner, Verdict::going(format!("deleting: {unlisted}"))).await?;
+            return Ok(soonest(outcome, OUTDATED));
         }
         if !self.applier.is_going(owner).await? {
             return Ok(Requeue::After(OUTDATED));

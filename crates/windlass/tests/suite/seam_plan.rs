@@ -10,10 +10,10 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, ResourceQuota};
 use kube::api::PostParams;
 use serde_json::{Value, json};
 use windlass::{Blueprint, Controls, Deletion, Kinds, Needs, Plan, PlanController, PlanError};
-use windlass_testenv::proxy::{Answer, Fault, Match, RequestVerb};
+use windlass_testenv::proxy::{Action, Answer, Fault, Match, RequestVerb};
 use windlass_testenv::{Story, TestEnv, eventually, or_not_run};
 
-use kit::bundle::{Bundle, BundleSpec, Bundles, Item, deployment, note, one_by_one};
+use kit::bundle::{Bundle, BundleSpec, Bundles, Gadget, GadgetSpec, Item, deployment, note, one_by_one};
 use kit::{Corner, Operator};
 
 fn service(name: &str, node_port: Option<i64>) -> Value {
@@ -276,6 +276,69 @@ async fn seam_h3_data_is_deleted_last() -> Result<()> {
     assert_eq!(deletes, ["configmaps a", "configmaps b"]);
     assert_eq!(last.as_deref(), Some("persistentvolumeclaims data"));
     operator.stop().await
+}
+
+/// A blueprint with an object of a kind that need not be installed.
+struct Optional;
+
+impl Controls for Optional {
+    type Owner = Bundle;
+    const NAME: &'static str = "optional.test.windlass.dev";
+    const DELETION: Deletion<Bundle> = Deletion::Ordered;
+
+    fn kinds(&self, kinds: &mut Kinds) {
+        kinds.owns_if_installed::<Gadget>();
+    }
+}
+
+impl Blueprint for Optional {
+    fn draw(&self, _: &Bundle, _: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
+        plan.add(Gadget::new("a", GadgetSpec { words: Some("a".into()), ..GadgetSpec::default() }));
+        Ok(())
+    }
+}
+
+/// Deletes an owner while no operator runs, and starts one that cannot list a kind of the owner's objects. The
+/// owner must stay until that kind was listed.
+async fn tear_down_unlisted(hint: &str, fault: Action, words: &str) -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), hint).await?;
+    let operator = corner.operate(PlanController::of(Optional)).await?;
+    corner.bundle("one", Vec::new()).await?;
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    operator.stop().await?;
+    corner.delete("Bundle", "one").await?;
+
+    let proxy = corner.env.fault_proxy().await?;
+    let lists = Match::verbs([RequestVerb::List, RequestVerb::Watch]).resource("gadgets");
+    let unlisted = proxy.add(Fault::on(lists).then(fault));
+    let config = corner.user.config_through(&proxy.url())?;
+    let mark = corner.mark()?;
+    let operator = Operator::with(config, corner.namespace.name(), PlanController::of(Optional))?;
+    operator.ready().await?;
+    let is_told = |object: &Value| {
+        let all = object["status"]["conditions"].as_array().into_iter().flatten();
+        let mut messages = all.filter_map(|condition| condition["message"].as_str());
+        messages.any(|message| message.starts_with("deleting: ") && message.contains(words))
+    };
+    let owner = corner.until_object("test.windlass.dev/v1", "Bundle", "one", is_told).await?;
+    assert_ne!(owner["metadata"]["finalizers"], Value::Null);
+    corner.until_object("test.windlass.dev/v1", "Gadget", "a", |gadget| !gadget.is_null()).await?;
+
+    unlisted.remove();
+    corner.gone("Bundle", "one").await?;
+    assert_eq!(corner.deletes(mark)?, ["gadgets a"], "before its owner was gone");
+    operator.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seam_low_a_teardown_right_after_a_start_waits_until_every_kind_was_listed() -> Result<()> {
+    // The list has not ended, or was given up and is tried again.
+    tear_down_unlisted("unlisted", Action::Hold, "adget").await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seam_low_a_teardown_waits_for_a_kind_that_may_not_be_listed() -> Result<()> {
+    tear_down_unlisted("unlistable", Answer::forbidden().into(), "may not be read: grant").await
 }
 
 /// A blueprint with a plan that changes: it counts its draws.
