@@ -95,6 +95,10 @@ pub(crate) struct Run {
         value_parser = switch
     )]
     metrics_secure: bool,
+    /// Number of objects whose conditions have metrics of their own (windlass_owner_condition); 0 disables
+    /// these metrics
+    #[arg(long, env = "METRICS_OWNER_LIMIT", default_value_t = 1000, value_name = "NUMBER")]
+    metrics_owner_limit: usize,
     /// Address of the health endpoints /healthz and /readyz, always in clear; default: the address of the
     /// metrics, or 127.0.0.1:8081 with --metrics-secure
     #[arg(long, env = "HEALTH_PROBE_BIND_ADDRESS", value_parser = address, value_name = "ADDRESS")]
@@ -250,6 +254,7 @@ impl Run {
             workers: self.workers.or(operator.workers).unwrap_or(Settings::default().workers),
             admin: plain.into_iter().chain(health.0).collect(),
             secure_metrics: secure,
+            metrics_owner_limit: self.metrics_owner_limit,
             election,
             webhooks: self.webhook_bind_address.0,
             webhook_names: self.webhook_names.iter().filter(|name| !name.is_empty()).cloned().collect(),
@@ -374,6 +379,14 @@ mod tests {
         assert_eq!((plain.secure_metrics, plain.admin), (None, [here(8080)].into()));
         let none = settings(&["--metrics-secure", "--metrics-bind-address=0"]);
         assert_eq!((none.secure_metrics, none.admin), (None, [].into()));
+    }
+
+    #[test]
+    fn seam_m14_the_number_of_objects_with_metrics_of_their_own_is_a_flag() {
+        let limit = |words: &[&str]| settings(words).metrics_owner_limit;
+        assert_eq!(limit(&[]), Settings::default().metrics_owner_limit);
+        assert_eq!((limit(&[]), limit(&["--metrics-owner-limit=20000"])), (1000, 20000));
+        assert_eq!(limit(&["--metrics-owner-limit=0"]), 0);
     }
 
     #[test]

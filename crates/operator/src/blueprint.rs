@@ -96,7 +96,7 @@ impl Setup<'_> {
 
     /// Returns the metrics that all blueprints of a process share.
     fn plan_metrics(&mut self) -> PlanMetrics {
-        let metrics = self.metrics().clone();
-        self.plans.get_or_insert_with(|| PlanMetrics::shown_in(&metrics)).clone()
+        let (metrics, limit) = (self.metrics().clone(), self.settings().metrics_owner_limit);
+        self.plans.get_or_insert_with(|| PlanMetrics::shown_in(&metrics).owner_limit(limit)).clone()
     }
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use windlass::PlanMetrics;
+
 /// Settings of a process of an operator.
 ///
 /// The default serves nothing, elects no leader and watches all namespaces: the starting point for tests.
@@ -21,6 +23,8 @@ pub struct Settings {
     /// The address at which metrics are served over TLS, to users with RBAC permission for `/metrics`. The
     /// certificate is kept in a Secret of the operator's own namespace. `None`: see [`admin`](Self::admin).
     pub secure_metrics: Option<SocketAddr>,
+    /// The number of owners that have series of their own in `windlass_owner_condition`; 0: none.
+    pub metrics_owner_limit: usize,
     /// The Lease of the leader election; `None`: the process works at once.
     pub election: Option<Lease>,
     /// The address at which webhooks are served, if the operator has any; `None`: they are not served.
@@ -51,6 +55,7 @@ impl Default for Settings {
             workers: 16,
             admin: BTreeSet::new(),
             secure_metrics: None,
+            metrics_owner_limit: PlanMetrics::OWNERS,
             election: None,
             webhooks: None,
             webhook_names: BTreeSet::new(),

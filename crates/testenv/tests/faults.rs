@@ -54,6 +54,30 @@ async fn without_faults_the_proxy_is_not_noticed() -> Result<()> {
 }
 
 #[tokio::test]
+async fn seam_m2_replicas_of_one_user_are_told_apart_in_the_audit_log() -> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let namespace = env.namespace("replicas").await?;
+    let user = namespace.client_for("replicated", &Rules::everything()).await?;
+    let mark = env.requests()?.mark()?;
+    for replica in ["life-1", "life-2"] {
+        let proxy = env.fault_proxy().await?;
+        proxy.name_replica(replica);
+        let maps: Api<ConfigMap> = Api::namespaced(user.client_through(&proxy.url())?, namespace.name());
+        maps.create(&PostParams::default(), &config_map(replica)).await?;
+    }
+    let requests = env.requests()?.since(mark)?.in_namespace(namespace.name()).by_user(user.name());
+    for replica in ["life-1", "life-2"] {
+        let agents: Vec<&str> = requests
+            .iter()
+            .filter(|request| request.verb == "create" && request.name == replica)
+            .map(|request| &*request.user_agent)
+            .collect();
+        assert!(matches!(agents[..], [agent] if agent.ends_with(&format!(" {replica}"))), "{agents:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn an_answer_of_the_proxys_own_never_reaches_the_server() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     let Setup { namespace, proxy, through, direct } = setup(&env, "answers").await?;

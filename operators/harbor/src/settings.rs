@@ -94,6 +94,8 @@ pub struct HarborSettings {
     /// `POSTGRES_SECRETS_TEMPLATE`: name of the Secrets of Zalando's operator, with `{username}` and
     /// `{cluster}` as placeholders.
     pub postgres_secrets_template: String,
+    /// `schema-check-disabled`: never connect to databases; the schema of Core's database is then unknown.
+    pub schema_check_disabled: bool,
     /// Keys that are set and have no effect.
     pub ignored: BTreeSet<String>,
 }
@@ -131,6 +133,7 @@ impl Default for HarborSettings {
             image_repository: None,
             image_tag_suffix: None,
             postgres_secrets_template: "{username}.{cluster}.credentials".into(),
+            schema_check_disabled: false,
             ignored: BTreeSet::new(),
         }
     }
@@ -241,6 +244,7 @@ impl HarborSettings {
             "postgresql-max-connections" => self.postgresql_max_connections = count()?,
             "image-source-repository" => self.image_repository = text(),
             "image-source-tag-suffix" => self.image_tag_suffix = text(),
+            "schema-check-disabled" => self.schema_check_disabled = truth()?,
             "postgres-secrets-template" => {
                 if !(value.contains("{username}") && value.contains("{cluster}")) {
                     return Err(wrong("write a name with {username} and {cluster} in it"));
@@ -320,6 +324,7 @@ mod tests {
             ("IMAGE_SOURCE_REPOSITORY", "r"),
             ("IMAGE_SOURCE_TAG_SUFFIX", "-s"),
             ("POSTGRES_SECRETS_TEMPLATE", "{username}-{cluster}"),
+            ("schema-check-disabled", "true"),
         ];
         for (key, value) in keys {
             let settings = set(key, value).unwrap();

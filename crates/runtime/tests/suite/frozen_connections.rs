@@ -9,6 +9,7 @@ use anyhow::Result;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
+use kube::api::PostParams;
 use live::{config_map, until};
 use windlass_runtime::cache::{Cache, Full, Reader, Selection};
 use windlass_runtime::client::{Apply, Client, ClientOptions};
@@ -68,6 +69,7 @@ async fn seam_h1_a_frozen_connection_costs_neither_the_lease_nor_a_call() -> Res
 
     // This client does not pass the relay.
     let leases: Api<Lease> = Api::namespaced(env.client(), namespace.name());
+    let others: Api<ConfigMap> = Api::namespaced(env.client(), namespace.name());
     let calls = client.objects::<ConfigMap>();
     for (round, connection) in relay.open_connections().into_iter().enumerate() {
         connection.freeze();
@@ -85,7 +87,12 @@ async fn seam_h1_a_frozen_connection_costs_neither_the_lease_nor_a_call() -> Res
         })
         .await?;
         assert_eq!((renewed.holder, renewed.transitions), (frozen.holder, frozen.transitions));
-        until(&configs, "the cache to see the call's object", |configs| configs.get(&key).is_some()).await?;
+        // Written past the relay: the cache knows it from its watch only, and not from the client's own call.
+        let written = format!("past-{round}");
+        others.create(&PostParams::default(), &serde_json::from_value(config_map(&written, "1"))?).await?;
+        let key = ObjectKey::namespaced(namespace.name(), &*written);
+        until(&configs, "the watch to report another client's object", |configs| configs.get(&key).is_some())
+            .await?;
         assert_eq!(*standing.borrow(), Standing::Leading, "while {connection:?}");
     }
     assert!(!leading.is_finished());

@@ -9,10 +9,11 @@ impl Requests {
     /// the object because such an owner does not ask for it destroys what is wanted. Before a delete, the
     /// owner is therefore read from the server. This finds every successful delete of an object that was
     /// created in this log, with no read (get or list) of `owners` (a plural, `harbors`) in the object's
-    /// namespace by the same user between the creation and the delete.
+    /// namespace by the same replica between the creation and the delete. A replica is known by its user and
+    /// its user agent: the read of a former leader does not excuse its successor. Replicas with one user agent
+    /// are told apart by the [name](crate::proxy::FaultProxy::name_replica) that their proxies append to it.
     ///
-    /// It does not tell two replicas with the same user apart, and it says nothing of objects that were
-    /// created before the log begins. Restrict the requests to one user first.
+    /// It says nothing of objects that were created before the log begins.
     pub fn deletes_without_a_read_of(&self, owners: &str) -> Vec<String> {
         let deletes = self.iter().filter(|request| request.verb == "delete" && request.is_done());
         let hasty = deletes.filter(|delete| {
@@ -46,12 +47,12 @@ impl Request {
                 == (&other.resource, &other.namespace, &other.name)
     }
 
-    /// Returns true if this request reads an owner that could be that of `victim`, for the same user.
+    /// Returns true if this request reads an owner that could be that of `victim`, for the same replica.
     fn reads(&self, owners: &str, victim: &Self) -> bool {
         matches!(self.verb.as_str(), "get" | "list")
             && self.is_done()
             && self.resource == owners
-            && self.user == victim.user
+            && (&self.user, &self.user_agent) == (&victim.user, &victim.user_agent)
             && (self.namespace.is_empty() || self.namespace == victim.namespace)
     }
 }
@@ -61,14 +62,16 @@ mod tests {
     use super::super::Requests;
     use super::*;
 
-    /// Requests of one namespace, one word each: user, verb and object. A create is answered with 201.
+    /// Requests of one namespace, one word each: user (with the replica after an `@`), verb and object. A
+    /// create is answered with 201.
     fn log(words: &str) -> Requests {
         let requests = words.split_whitespace().zip(1..).map(|(word, second)| {
             let [user, verb, object] = word.split(':').collect::<Vec<_>>()[..] else { panic!("{word}") };
+            let (user, replica) = user.split_once('@').unwrap_or((user, ""));
             let (resource, name) = object.split_once('/').unwrap_or((object, ""));
             Request {
                 user: user.to_owned(),
-                user_agent: String::new(),
+                user_agent: replica.to_owned(),
                 verb: verb.to_owned(),
                 resource: resource.to_owned(),
                 subresource: String::new(),
@@ -95,6 +98,14 @@ mod tests {
         assert_eq!(hasty("op:create:pods/p other:get:shops/a op:delete:pods/p"), 1, "of another user");
         assert_eq!(hasty("op:create:pods/p op:get:pods/p op:delete:pods/p"), 1, "of another kind");
         assert_eq!(hasty("op:create:pods/p op:delete:pods/p op:get:shops/a"), 1, "too late");
+    }
+
+    #[test]
+    fn seam_m2_a_read_by_the_former_leader_does_not_excuse_the_delete_of_the_standby() {
+        let read_by =
+            |replica: &str| hasty(&format!("op@1:create:pods/p op@{replica}:get:shops/a op@2:delete:pods/p"));
+        assert_eq!(read_by("1"), 1);
+        assert_eq!(read_by("2"), 0);
     }
 
     #[test]

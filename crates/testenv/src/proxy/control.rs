@@ -8,7 +8,7 @@ mod waits;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -62,6 +62,7 @@ pub(super) struct Control {
     happened: watch::Sender<()>,
     patience: Duration,
     names_creates: AtomicBool,
+    replica: OnceLock<String>,
 }
 
 #[derive(Debug)]
@@ -130,6 +131,7 @@ impl Control {
             happened: watch::Sender::new(()),
             patience,
             names_creates: AtomicBool::new(false),
+            replica: OnceLock::new(),
         }
     }
 
@@ -226,6 +228,15 @@ impl Control {
 
     pub(super) fn names_creates(&self) -> bool {
         self.names_creates.load(Ordering::Acquire)
+    }
+
+    pub(super) fn name_replica(&self, name: String) {
+        // The first name stays: the audit log must not have two for one replica.
+        let _ = self.replica.set(name);
+    }
+
+    pub(super) fn replica(&self) -> Option<&str> {
+        self.replica.get().map(String::as_str)
     }
 
     pub(super) fn last(&self) -> u64 {

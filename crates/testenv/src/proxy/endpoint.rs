@@ -171,6 +171,12 @@ impl FaultProxy {
         self.control.name_creates();
     }
 
+    /// Appends a name to the user agent of every request from now on, so that the audit log tells replicas of
+    /// one user apart. Only the first name counts, and only characters that a header may have.
+    pub fn name_replica(&self, name: impl Into<String>) {
+        self.control.name_replica(name.into());
+    }
+
     /// The number of the last request; 0 before the first. A mark for [`FaultProxy::wait_for_request_after`].
     pub fn last_sequence(&self) -> u64 {
         self.control.last()

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt as _, TryFutureExt as _};
 use http::header::{
     CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    USER_AGENT,
 };
 use http::{HeaderMap, Request, Response, StatusCode, Version};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -216,8 +217,11 @@ fn with_version(mut parts: http::response::Parts) -> http::response::Parts {
 async fn forward(
     shared: &Shared,
     sequence: u64,
-    request: Request<RequestBody>,
+    mut request: Request<RequestBody>,
 ) -> Result<Response<UpstreamBody>, Hangup> {
+    if let Some(replica) = shared.control.replica() {
+        name_replica(request.headers_mut(), replica);
+    }
     match shared.upstream.send(request).await {
         Ok(response) => {
             shared.control.server_answered(sequence, response.status().as_u16());
@@ -227,6 +231,14 @@ async fn forward(
             tracing::debug!(%error, sequence, "the API server gave no answer");
             Err(Hangup("the server gave no answer"))
         }
+    }
+}
+
+/// Appends the name of a replica to the user agent.
+fn name_replica(headers: &mut HeaderMap, replica: &str) {
+    let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+    if let Ok(named) = HeaderValue::from_str(format!("{agent} {replica}").trim()) {
+        headers.insert(USER_AGENT, named);
     }
 }
 

@@ -97,6 +97,7 @@ impl Life {
     ) -> Result<(Self, T)> {
         let proxy = env.fault_proxy().await?;
         proxy.name_creates();
+        proxy.name_replica(format!("life-{number}"));
         let prepared = prepare(&proxy);
         let run = OperatorRun {
             config: user.config_through(&proxy.url())?,

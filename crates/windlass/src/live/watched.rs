@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt as _};
-use windlass_runtime::cache::{Cache, InvalidSelector, Reader, Selection, Shape, SyncState};
+use windlass_runtime::cache::{Cache, Cause, InvalidSelector, Reader, Selection, Shape, SyncState};
 use windlass_runtime::controller::{Builder, Owning, Watch};
 use windlass_runtime::key::ObjectKey;
 use windlass_runtime::meta::{Keep, Meta, Uid};
@@ -33,7 +33,7 @@ pub(crate) trait OpenKind: Send + Sync {
     fn resource(&self) -> &ResourceType;
     /// Returns the reason why objects of this kind cannot exist now, if that is expected.
     fn missing(&self) -> Option<String>;
-    /// Returns a message if the first list of the kind has not ended.
+    /// Returns a message if the existing objects of the kind may be unknown.
     fn unlisted(&self) -> Option<String>;
     /// Returns when the first list of the kind has ended, or the kind is known to be blocked. The controller
     /// waits for the kinds that must be installed before it starts; for other kinds the existing objects are
@@ -93,8 +93,15 @@ impl<S: Shape + AsLive> OpenKind for Opened<S> {
     }
 
     fn unlisted(&self) -> Option<String> {
-        let starting = matches!(&*self.reader.state().borrow(), SyncState::Starting);
-        starting.then(|| unlisted(&self.resource))
+        match &*self.reader.state().borrow() {
+            SyncState::Starting => Some(unlisted(&self.resource)),
+            // A kind that is not served has no objects. Kinds that must be installed were listed before the
+            // controller started.
+            SyncState::Blocked(problem) if self.optional && problem.cause != Cause::Missing => {
+                Some(problem.to_string())
+            }
+            _ => None,
+        }
     }
 
     fn listed(&self) -> BoxFuture<'_, ()> {

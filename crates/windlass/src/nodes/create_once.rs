@@ -9,6 +9,7 @@ use windlass_runtime::key::ObjectKey;
 use windlass_runtime::meta::Meta;
 use windlass_runtime::resource::ResourceType;
 
+use super::blocking;
 use crate::error::{NodeError, PlanError, Reason};
 use crate::live::Kind;
 use crate::live::kind::id;
@@ -121,17 +122,9 @@ impl CreateOnce {
         }
     }
 
-    /// Generates the object on a thread of its own: an RSA key or a bcrypt hash takes up to seconds, and the
-    /// process has two threads for everything else, the Lease included.
     async fn generated(&self) -> Result<Desired, NodeError> {
         let generate = Arc::clone(&self.generate);
-        match tokio::task::spawn_blocking(move || generate(&mut Random::new())).await {
-            Ok(generated) => Ok(generated?),
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => Err(NodeError::transient(Reason::Unavailable, "the process is stopping")),
-            },
-        }
+        blocking::run(move || generate(&mut Random::new())).await
     }
 
     /// Looks for an object that was generated before and that our watch does not show: it has lost its label,

@@ -4,6 +4,7 @@
 //! [`Plan`](crate::Plan) (or to [`Needs`](crate::Needs)), and reaches the cluster only through the run.
 
 mod apply;
+mod blocking;
 pub(crate) mod create_once;
 mod decision;
 mod effect;

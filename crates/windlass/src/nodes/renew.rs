@@ -4,6 +4,7 @@
 //! request, and the content of a Secret is read only when it is to be replaced. The new object is a pure
 //! function of its [context](RenewContext).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt as _};
@@ -20,6 +21,7 @@ use windlass_runtime::meta::Meta;
 use windlass_runtime::resource::ResourceType;
 
 use super::apply::create;
+use super::blocking;
 use crate::error::{NodeError, PlanError, Reason};
 use crate::live::kind::id;
 use crate::live::{Kind, ownership};
@@ -31,7 +33,7 @@ use crate::plan::node::{
 };
 use crate::plan::{Desired, Plan, Planned, Random};
 
-type Make = Box<dyn Fn(&mut RenewContext<'_>) -> Result<(Desired, Timestamp), PlanError> + Send + Sync>;
+type Make = Arc<dyn Fn(&mut RenewContext<'_>) -> Result<(Desired, Timestamp), PlanError> + Send + Sync>;
 
 const TOUCHED: &str = "somebody changed it";
 
@@ -55,7 +57,7 @@ impl Plan {
         let resource = ResourceType::of::<K>();
         let key = self.key(&resource, name.as_ref());
         let (namespace, wanted) = (self.namespace().map(str::to_owned), key.clone());
-        let make: Make = Box::new(move |context: &mut RenewContext<'_>| {
+        let make: Make = Arc::new(move |context: &mut RenewContext<'_>| {
             let Renewed { object, due } = make(context)?;
             let desired = Desired::of(&object, namespace.as_deref())?;
             if desired.key == wanted {
@@ -146,6 +148,25 @@ impl Renew {
     }
 }
 
+impl Renew {
+    /// Makes the object and the time of its next renewal, on a thread of its own.
+    async fn made(
+        &self,
+        now: Timestamp,
+        present: Option<Value>,
+        before: Vec<Value>,
+        dependents: Vec<Value>,
+    ) -> Result<(Desired, Timestamp), NodeError> {
+        let make = Arc::clone(&self.make);
+        let (before, dependents) = (before.into_boxed_slice(), dependents.into_boxed_slice());
+        blocking::run(move || {
+            let (random, present) = (&mut Random::new(), present.as_ref());
+            make(&mut RenewContext { now, random, present, before: &before, dependents: &dependents })
+        })
+        .await
+    }
+}
+
 /// Returns the value of the annotation that records what a renewed object is made from: the recipe, and the
 /// contents of the renewed objects that it comes after.
 pub(crate) fn made_from(recipe: &str, renewed: impl Iterator<Item = Option<Content>>) -> String {
@@ -176,15 +197,7 @@ impl Making<'_> {
             before.extend(self.run.body(*index).await?);
         }
         let dependents = self.run.renewed_after(self.place.index).await?;
-        let mut random = Random::new();
-        let mut context = RenewContext {
-            now: self.now,
-            random: &mut random,
-            present,
-            before: &before,
-            dependents: &dependents,
-        };
-        let (mut desired, due) = (self.renew.make)(&mut context)?;
+        let (mut desired, due) = self.renew.made(self.now, present.cloned(), before, dependents).await?;
         self.run.mutate(self.place, &mut desired)?;
         self.run.mark(self.place, &mut desired)?;
         let data = desired.body.get("data").and_then(Value::as_object);
@@ -327,7 +340,24 @@ pub(crate) fn content(meta: &Meta) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::live::Live;
+    use k8s_openapi::api::core::v1::Secret;
+    use std::thread;
     use windlass_runtime::meta::Keep;
+
+    #[tokio::test]
+    async fn seam_low_a_certificate_is_not_made_on_a_thread_of_the_runtime() {
+        let here = thread::current().id();
+        let make = move |context: &mut RenewContext<'_>| {
+            let place = if thread::current().id() == here { "here" } else { "elsewhere" };
+            let seen = (context.before.len(), context.dependents.len(), context.present.is_some());
+            Err(PlanError::new(format!("{place} {seen:?}")))
+        };
+        let (resource, key) = (ResourceType::of::<Secret>(), ObjectKey::namespaced("shop", "tls"));
+        let renew = Renew { resource, key, recipe: String::new(), make: Arc::new(make) };
+        let objects = |count| vec![Value::Null; count];
+        let made = renew.made(Timestamp::UNIX_EPOCH, Some(Value::Null), objects(2), objects(1)).await;
+        assert_eq!(made.unwrap_err().to_string(), "elsewhere (2, 1, true)");
+    }
 
     fn secret(due: &str, made: &str, fields: &Value) -> Live {
         let text = json!({"metadata": {"name": "a", "namespace": "n", "uid": "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d", "resourceVersion": "5",

@@ -19,6 +19,7 @@ use super::handle::{OwnerHandle, Owners};
 use super::pause::Pause;
 use super::state::PlanState;
 use super::status::{PassReport, PausedPass, Verdict};
+use super::undecoded::UndecodedOwner;
 use crate::apply::{Applier, Pruned, Report, TornDown, retry_after};
 use crate::error::{NodeError, PlanError, Reason};
 use crate::names::{FINALIZER, UNDO_FINALIZER};
@@ -51,14 +52,20 @@ impl Reconcile for Envelope {
             self.applier.needs.forget(&key);
             self.debounce.forget(&key);
             self.owners.forget(&key);
+            self.applier.metrics.owner_gone(self.applier.name, &key);
             return Ok(Requeue::OnChange);
         };
-        let handle = &*handle.map_err(Error::terminal)?;
+        // An owner that cannot be decoded has no plan: its status says why, and it can be deleted.
+        let handle = &*match handle {
+            Ok(handle) => handle,
+            Err(unreadable) => UndecodedOwner::of(unreadable, self.applier.name).map_err(Error::terminal)?,
+        };
         let owner = handle.view().map_err(Error::terminal)?;
         if owner.annotation(self.class_annotation) != self.class.as_deref() {
             // This instance may have been responsible for it before.
             self.applier.needs.forget(&key);
             self.owners.forget(&key);
+            self.applier.metrics.owner_gone(self.applier.name, &key);
             return Ok(Requeue::OnChange);
         }
         let pass = Pass::begin(&self.applier.needs, &key);
@@ -255,7 +262,9 @@ impl Envelope {
         self.applier.kinds_listed().await;
         if let Some(unlisted) = self.applier.unlisted() {
             // An object that may exist without being known must not be taken for deleted.
-            return self.wait(handle, owner, Verdict::going(format!("deleting: {unlisted}"))).await;
+            // Nothing wakes the owner if the list turns out to be empty.
+            let outcome = self.wait(handle, owner, Verdict::going(format!("deleting: {unlisted}"))).await?;
+            return Ok(soonest(outcome, OUTDATED));
         }
         if !self.applier.is_going(owner).await? {
             return Ok(Requeue::After(OUTDATED));

@@ -12,7 +12,7 @@ use windlass_runtime::meta::Meta;
 use windlass_runtime::object::owner::OwnerError;
 
 use super::state::PlanState;
-use super::text::Unreadable;
+use super::unreadable::Unreadable;
 use crate::error::PlanError;
 use crate::plan::owner::OwnerView;
 use crate::plan::{Needs, Plan};
@@ -42,15 +42,21 @@ pub(crate) trait OwnerHandle: Send + Sync {
     fn was_deleted_in_order(&self) -> bool;
     /// Returns whether the objects of the owner are found by their marks when it is deleted, without its
     /// plan.
-    fn is_torn_down_by_inventory(&self) -> bool;
+    fn is_torn_down_by_inventory(&self) -> bool {
+        false
+    }
     /// Returns the reason why nothing is done for the owner yet.
     fn why_wait(&self) -> Option<String>;
     fn draw(&self, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError>;
     /// Called when the plan has been drawn for the last time in this pass, before it is applied.
-    fn drawn(&self);
+    fn drawn(&self) {}
     /// Returns whether nothing was decided in this pass, so that the status stays as it is.
-    fn is_undecided(&self) -> bool;
+    fn is_undecided(&self) -> bool {
+        false
+    }
     fn status(&self, state: &PlanState<'_>) -> Option<Value>;
     /// Returns the time after which the pass has to be repeated, beside what its plan says.
-    fn due(&self) -> Option<Duration>;
+    fn due(&self) -> Option<Duration> {
+        None
+    }
 }

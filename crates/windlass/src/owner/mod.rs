@@ -11,6 +11,8 @@ mod pause;
 mod state;
 mod status;
 mod text;
+mod undecoded;
+mod unreadable;
 mod write_status;
 
 pub(crate) use self::debounce::Debounce;
@@ -18,4 +20,5 @@ pub(crate) use self::envelope::Envelope;
 pub(crate) use self::handle::{OwnerHandle, Owners};
 pub use self::state::PlanState;
 pub use self::status::{Status, condition};
-pub(crate) use self::text::{OwnerText, Unreadable};
+pub(crate) use self::text::OwnerText;
+pub(crate) use self::unreadable::Unreadable;

@@ -11,6 +11,10 @@ use windlass_runtime::cache::{Digest, Shape};
 use windlass_runtime::intern::Str;
 use windlass_runtime::json::typed;
 use windlass_runtime::meta::Meta;
+use windlass_runtime::resource::ResourceType;
+
+use super::unreadable::Unreadable;
+use crate::live::Kind;
 
 /// An owner without its `managedFields`.
 pub(crate) struct OwnerText {
@@ -21,24 +25,13 @@ pub(crate) struct OwnerText {
     status_fields: Box<[(Str, Str)]>,
 }
 
-/// The owner cannot be decoded as its type. The decoder's own message is left out: it may quote the content.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "the object cannot be read as a {kind}: something at byte {at} of its compact form is not what this operator's schema says"
-)]
-pub(crate) struct Unreadable {
-    kind: String,
-    at: usize,
-}
-
 impl OwnerText {
     /// Decodes the owner.
-    pub(crate) fn read<K: kube::Resource<DynamicType = ()> + DeserializeOwned>(
-        &self,
-    ) -> Result<K, Unreadable> {
-        let unreadable =
-            |error: serde_json::Error| Unreadable { kind: K::kind(&()).into_owned(), at: error.column() };
-        serde_json::from_slice(&self.text).map_err(unreadable)
+    pub(crate) fn read<K: Kind + DeserializeOwned>(&self) -> Result<K, Unreadable> {
+        serde_json::from_slice(&self.text).map_err(|error| {
+            let resource = ResourceType::of::<K>();
+            Unreadable::new(resource, &error, &self.meta, &self.text, &self.status_fields)
+        })
     }
 
     /// Returns the top-level fields of the status that a field manager has applied.
@@ -149,7 +142,8 @@ mod tests {
     fn the_error_for_an_undecodable_owner_does_not_quote_its_content() {
         let mut odd = owner();
         odd["data"] = json!("hunter2");
-        let error = text(&odd).read::<ConfigMap>().unwrap_err().to_string();
-        assert!(error.contains("ConfigMap") && !error.contains("hunter2"), "{error}");
+        let error = text(&odd).read::<ConfigMap>().unwrap_err();
+        assert!(error.to_string().contains("ConfigMap: data is not"), "{error}");
+        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
     }
 }

@@ -10,12 +10,16 @@ use windlass_runtime::events::EventType;
 use super::envelope::Envelope;
 use super::status::{self, PassReport, Verdict, condition};
 use crate::error::Reason;
+use crate::metrics::OwnerConditions;
 use crate::plan::owner::{self, OwnerView};
 
 impl Envelope {
     /// Writes the status of an owner if it changed; then records an event about the change.
     pub(super) async fn write_status(&self, owner: &OwnerView, report: PassReport) -> Result<(), Error> {
         let verdict = report.verdict.clone();
+        let conditions =
+            OwnerConditions { ready: verdict.ready, failed: verdict.failed, paused: report.paused.is_some() };
+        self.applier.metrics.owner_is(self.applier.name, &owner.key, conditions);
         let next = status::next(&owner.status, owner.generation, report, Timestamp::now());
         if !status::differs(&owner.status, &next, &owner.status_fields) {
             return Ok(());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kube::api::ObjectMeta;
 use kube::core::object::HasStatus;
 use serde::Serialize;
 use serde_json::Value;
@@ -45,6 +46,29 @@ impl OwnerView {
         })
     }
 
+    /// Returns the view of an owner that cannot be decoded as its kind, from its metadata and its status.
+    pub(crate) fn undecoded(
+        resource: ResourceType,
+        object_meta: &ObjectMeta,
+        meta: &Meta,
+        status: Value,
+        status_fields: Vec<String>,
+    ) -> Result<Self, OwnerError> {
+        let (name, uid) = (object_meta.name.as_deref(), object_meta.uid.as_deref());
+        let (api_version, kind) = (resource.api_version(), resource.kind.to_string());
+        let reference = Owner::new(api_version, kind, object_meta.namespace.as_deref(), name, uid)?;
+        Ok(Self {
+            resource,
+            key: meta.key.clone(),
+            uid: meta.uid,
+            generation: meta.generation,
+            status: without_nulls(status),
+            status_fields,
+            reference,
+            annotations: object_meta.annotations.clone().unwrap_or_default(),
+        })
+    }
+
     pub(crate) fn namespace(&self) -> Option<&str> {
         self.key.namespace()
     }
@@ -72,11 +96,19 @@ impl OwnerView {
         Ok(serde_json::to_value(reference).unwrap_or_default())
     }
 
-    /// Returns whether a live object belongs to this owner, by label or by reference.
+    /// Returns whether a live object belongs to this owner, by reference or by label.
+    ///
+    /// A reference counts only from where it is valid. A label counts in the owner's own namespace; users of
+    /// another one may set it on objects of theirs, so there this controller must have applied the object.
     pub(crate) fn has(&self, meta: &Meta) -> bool {
+        let namespace = meta.namespace();
         match meta.controller() {
-            Some(controller) => controller.uid == self.uid,
-            None => meta.labels.get(label::OWNER).is_some_and(|uid| **uid == *self.uid.to_string()),
+            Some(controller) => controller.uid == self.uid && self.can_be_referred_to_from(namespace),
+            None => {
+                let labelled = meta.labels.get(label::OWNER);
+                labelled.is_some_and(|uid| **uid == *self.uid.to_string())
+                    && (namespace == self.namespace() || !meta.managed.is_empty())
+            }
         }
     }
 
@@ -182,5 +214,66 @@ impl OwnerView {
             reference: Owner::of(&object).unwrap(),
             annotations: BTreeMap::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use windlass_runtime::meta::Keep;
+
+    const UID: &str = "0b8d1c1e-9b1f-4f0e-8a63-7a5d1f0c2e9d";
+
+    /// The owner of the sample, or the same owner without a namespace.
+    fn owner(namespace: Option<&str>) -> OwnerView {
+        let mut owner = OwnerView::sample("web", Value::Null);
+        owner.reference = Owner::new("v1", "ConfigMap", namespace, Some("web"), Some(UID)).unwrap();
+        if namespace.is_none() {
+            owner.key = ObjectKey::cluster("web");
+        }
+        owner
+    }
+
+    fn object(namespace: Option<&str>, referring: bool, applied: bool) -> Meta {
+        let mut meta = json!({"name": "a", "uid": "6a2b2c53-8b2b-4b39-9d3b-0c3a0a8f4d11", "labels": {label::OWNER: UID}});
+        if let Some(namespace) = namespace {
+            meta["namespace"] = namespace.into();
+        }
+        if referring {
+            meta["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "web", "uid": UID, "controller": true}]);
+        }
+        if applied {
+            meta["managedFields"] = json!([{"manager": "m", "operation": "Apply", "apiVersion": "v1",
+                "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {}}}]);
+        }
+        let keep = Keep::default().manager("m");
+        keep.scope(|| serde_json::from_str(&meta.to_string())).unwrap()
+    }
+
+    #[test]
+    fn seam_low_an_object_with_forged_labels_in_another_namespace_belongs_to_nobody() {
+        let namespaced = owner(Some("shop"));
+        assert!(namespaced.has(&object(Some("shop"), false, false)), "in its own namespace");
+        assert!(!namespaced.made(&object(Some("shop"), false, false)), "a copy");
+        for elsewhere in [Some("other"), None] {
+            assert!(!namespaced.has(&object(elsewhere, false, false)), "a label in {elsewhere:?}");
+            let applied = object(elsewhere, false, true);
+            assert!(namespaced.has(&applied) && namespaced.made(&applied), "planned in {elsewhere:?}");
+            let referring = object(elsewhere, true, true);
+            assert!(!namespaced.has(&referring) && !namespaced.made(&referring), "from {elsewhere:?}");
+        }
+        let refers = object(Some("shop"), true, false);
+        assert!(namespaced.has(&refers) && namespaced.made(&refers));
+    }
+
+    #[test]
+    fn seam_low_objects_of_a_cluster_scoped_owner_belong_to_it_by_reference_in_every_namespace() {
+        let cluster = owner(None);
+        for place in [Some("shop"), None] {
+            assert!(cluster.made(&object(place, true, false)), "by reference in {place:?}");
+            assert!(cluster.made(&object(place, false, true)), "retained in {place:?}");
+        }
+        assert!(!cluster.has(&object(Some("shop"), false, false)), "a label that any user may set");
     }
 }

@@ -6,14 +6,14 @@ use crate::kit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, ResourceQuota};
 use kube::api::PostParams;
 use serde_json::{Value, json};
 use windlass::{Blueprint, Controls, Deletion, Kinds, Needs, Plan, PlanController, PlanError};
-use windlass_testenv::proxy::{Match, RequestVerb};
-use windlass_testenv::{Story, TestEnv, or_not_run};
+use windlass_testenv::proxy::{Action, Answer, Fault, Match, RequestVerb};
+use windlass_testenv::{Story, TestEnv, eventually, or_not_run};
 
-use kit::bundle::{Bundle, BundleSpec, Bundles, Item, deployment, note, one_by_one};
+use kit::bundle::{Bundle, BundleSpec, Bundles, Gadget, GadgetSpec, Item, deployment, note, one_by_one};
 use kit::{Corner, Operator};
 
 fn service(name: &str, node_port: Option<i64>) -> Value {
@@ -172,6 +172,173 @@ async fn seam_h3_a_service_that_goes_first_hands_its_node_port_over() -> Result<
     corner.gone("Service", "old").await?;
     assert_eq!(corner.object("Service", "new").await?["spec"]["ports"][0]["nodePort"].as_i64(), port);
     operator.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seam_h3_an_object_goes_when_its_replacement_is_ready_though_others_are_not() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "replaced").await?;
+    let operator = corner.operate(one_by_one(Bundles::default())).await?;
+    let stuck = || Item::of(deployment("stuck", Story::ImagePullError));
+    corner.bundle("one", vec![stuck(), Item::of(note("old")), Item::of(note("other"))]).await?;
+    corner.until_message::<Bundle>("one", "Ready", "False", "Deployment stuck").await?;
+    let mark = corner.mark()?;
+    let new = Item::of(deployment("new", Story::ImagePullError));
+    let old = Item::of(note("old")).replaced_by("Deployment new");
+    corner.respec("one", &spec(vec![stuck(), new, old])).await?;
+    let waits = "are deleted when everything else is ready";
+    let (_, message) = corner.until_message::<Bundle>("one", "Ready", "False", waits).await?;
+    assert!(message.contains("ConfigMap old") && message.contains("ConfigMap other"), "{message}");
+    corner.nudge("one").await?;
+    assert_eq!(corner.deletes(mark)?, [""; 0], "the replacement is not ready");
+
+    eventually("there is a pod to be released", || async {
+        let told = Story::Ready.tell(&corner.namespace.api::<Pod>(), "app=new").await;
+        if told.as_ref().is_ok_and(|told| *told == 1) { Ok(()) } else { Err(format!("{told:?}")) }
+    })
+    .await?;
+    corner.gone("ConfigMap", "old").await?;
+    let waits = "ConfigMap other is deleted when everything else is ready";
+    corner.until_message::<Bundle>("one", "Ready", "False", waits).await?;
+    assert_eq!(corner.deletes(mark)?, ["configmaps old"], "which was replaced");
+    operator.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seam_h3_an_object_that_fills_a_quota_is_named_as_a_cause() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "quota").await?;
+    let operator = corner.operate(one_by_one(Bundles::default())).await?;
+    corner.bundle("one", vec![Item::of(service("old", None))]).await?;
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    let quotas = corner.namespace.api::<ResourceQuota>();
+    let quota = json!({"metadata": {"name": "one-service"}, "spec": {"hard": {"services": "1"}}});
+    quotas.create(&PostParams::default(), &serde_json::from_value(quota)?).await?;
+    eventually("the quota is counted", || async {
+        let quota = json!(quotas.get("one-service").await.map_err(|error| error.to_string())?);
+        if quota["status"]["used"]["services"] == "1" { Ok(()) } else { Err(quota["status"].to_string()) }
+    })
+    .await?;
+    let mark = corner.mark()?;
+    corner.respec("one", &spec(vec![Item::of(service("new", None))])).await?;
+    let cause = "Service old has left the plan and may be in its way: if so, delete it";
+    let (reason, message) = corner.until_message::<Bundle>("one", "Ready", "False", cause).await?;
+    assert_eq!(reason, "Forbidden", "{message}");
+    assert!(message.contains("exceeded quota"), "{message}");
+    corner.nudge("one").await?;
+    assert_eq!(corner.deletes(mark)?, [""; 0]);
+    operator.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seam_h3_an_object_that_may_cause_a_conflict_is_named_as_a_cause() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "conflict").await?;
+    let proxy = corner.env.fault_proxy().await?;
+    let config = corner.user.config_through(&proxy.url())?;
+    let operator = Operator::with(config, corner.namespace.name(), one_by_one(Bundles::default()))?;
+    operator.ready().await?;
+    corner.bundle("one", vec![Item::of(note("old"))]).await?;
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    // A webhook of somebody else admits one of them at a time.
+    let new = Match::verb(RequestVerb::Apply).resource("configmaps").name("new");
+    let refused = proxy.add(Fault::on(new).then(Answer::new(409, "Conflict", "there is an old one")));
+    let mark = corner.mark()?;
+    corner.respec("one", &spec(vec![Item::of(note("new"))])).await?;
+    let cause = "ConfigMap old has left the plan and may be in its way: if so, delete it";
+    let (reason, message) = corner.until_message::<Bundle>("one", "Ready", "False", cause).await?;
+    assert_eq!(reason, "Conflict", "{message}");
+    assert_eq!(corner.deletes(mark)?, [""; 0]);
+    refused.remove();
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    corner.gone("ConfigMap", "old").await?;
+    operator.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seam_h3_data_is_deleted_last() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "data-last").await?;
+    let operator = corner.operate(one_by_one(Bundles::default())).await?;
+    let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    // By the order of the plan alone, the claim would be deleted first.
+    let items = vec![
+        Item::of(note("stays")),
+        Item::of(note("a")),
+        Item::of(claim).after("ConfigMap a").delete(),
+        Item::of(note("b")),
+    ];
+    corner.bundle("one", items).await?;
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    let mark = corner.mark()?;
+    corner.respec("one", &spec(vec![Item::of(note("stays"))])).await?;
+    corner.gone("PersistentVolumeClaim", "data").await?;
+    let mut deletes = corner.deletes(mark)?;
+    let last = deletes.pop();
+    deletes.sort();
+    assert_eq!(deletes, ["configmaps a", "configmaps b"]);
+    assert_eq!(last.as_deref(), Some("persistentvolumeclaims data"));
+    operator.stop().await
+}
+
+/// A blueprint with an object of a kind that need not be installed.
+struct Optional;
+
+impl Controls for Optional {
+    type Owner = Bundle;
+    const NAME: &'static str = "optional.test.windlass.dev";
+    const DELETION: Deletion<Bundle> = Deletion::Ordered;
+
+    fn kinds(&self, kinds: &mut Kinds) {
+        kinds.owns_if_installed::<Gadget>();
+    }
+}
+
+impl Blueprint for Optional {
+    fn draw(&self, _: &Bundle, _: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
+        plan.add(Gadget::new("a", GadgetSpec { words: Some("a".into()), ..GadgetSpec::default() }));
+        Ok(())
+    }
+}
+
+/// Deletes an owner while no operator runs, and starts one that cannot list a kind of the owner's objects. The
+/// owner must stay until that kind was listed.
+async fn tear_down_unlisted(hint: &str, fault: Action, words: &str) -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), hint).await?;
+    let operator = corner.operate(PlanController::of(Optional)).await?;
+    corner.bundle("one", Vec::new()).await?;
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    operator.stop().await?;
+    corner.delete("Bundle", "one").await?;
+
+    let proxy = corner.env.fault_proxy().await?;
+    let lists = Match::verbs([RequestVerb::List, RequestVerb::Watch]).resource("gadgets");
+    let unlisted = proxy.add(Fault::on(lists).then(fault));
+    let config = corner.user.config_through(&proxy.url())?;
+    let mark = corner.mark()?;
+    let operator = Operator::with(config, corner.namespace.name(), PlanController::of(Optional))?;
+    operator.ready().await?;
+    let is_told = |object: &Value| {
+        let all = object["status"]["conditions"].as_array().into_iter().flatten();
+        let mut messages = all.filter_map(|condition| condition["message"].as_str());
+        messages.any(|message| message.starts_with("deleting: ") && message.contains(words))
+    };
+    let owner = corner.until_object("test.windlass.dev/v1", "Bundle", "one", is_told).await?;
+    assert_ne!(owner["metadata"]["finalizers"], Value::Null);
+    corner.until_object("test.windlass.dev/v1", "Gadget", "a", |gadget| !gadget.is_null()).await?;
+
+    unlisted.remove();
+    corner.gone("Bundle", "one").await?;
+    assert_eq!(corner.deletes(mark)?, ["gadgets a"], "before its owner was gone");
+    operator.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seam_low_a_teardown_right_after_a_start_waits_until_every_kind_was_listed() -> Result<()> {
+    // The list has not ended, or was given up and is tried again.
+    tear_down_unlisted("unlisted", Action::Hold, "adget").await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seam_low_a_teardown_waits_for_a_kind_that_may_not_be_listed() -> Result<()> {
+    tear_down_unlisted("unlistable", Answer::forbidden().into(), "may not be read: grant").await
 }
 
 /// A blueprint with a plan that changes: it counts its draws.

@@ -4,10 +4,12 @@
 use crate::kit;
 
 use anyhow::Result;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, Service};
+use kube::ResourceExt;
+use kube::api::{ListParams, PostParams};
 use serde_json::{Value, json};
-use windlass::PlanController;
-use windlass_testenv::proxy::{Action, Fault, Match, RequestVerb};
+use windlass::{DigestKey, PlanController};
+use windlass_testenv::proxy::{Action, Answer, Fault, Match, RequestVerb};
 use windlass_testenv::{Story, TestEnv, eventually, or_not_run};
 
 use kit::bundle::{Bundle, BundleSpec, Bundles, Item, deployment, note, one_by_one};
@@ -22,6 +24,14 @@ fn child(spec: &BundleSpec) -> Item {
 
 fn notes(names: &[&str]) -> BundleSpec {
     BundleSpec { items: names.iter().map(|name| Item::of(note(name))).collect(), ..BundleSpec::default() }
+}
+
+impl Corner {
+    /// Returns the names of all Services.
+    async fn services(&self) -> Result<Vec<String>> {
+        let services = self.namespace.api::<Service>().list(&ListParams::default()).await?;
+        Ok(services.items.iter().map(ResourceExt::name_any).collect())
+    }
 }
 
 fn condition(object: &Value, kind: &str) -> Value {
@@ -166,33 +176,126 @@ async fn seam_m15_a_new_spec_is_not_called_observed_while_the_owner_is_paused() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn seam_m6_owners_whose_requests_hang_do_not_hold_up_a_healthy_one() -> Result<()> {
-    const BAD: usize = 12;
-    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "noisy").await?;
-    let proxy = corner.env.fault_proxy().await?;
-    let config = corner.user.config_through(&proxy.url())?;
-    let operator = Operator::with(config, corner.namespace.name(), PlanController::of(Bundles::default()))?;
+async fn seam_m6_owners_whose_requests_hang_do_not_hold_up_a_healthy_one_of_another_namespace() -> Result<()>
+{
+    const BAD: usize = 40;
+    let env = or_not_run!(TestEnv::shared().await);
+    let (noisy, quiet) = (Corner::new(env.clone(), "noisy").await?, Corner::new(env, "quiet").await?);
+    let proxy = noisy.env.fault_proxy().await?;
+    let config = noisy.user.config_through(&proxy.url())?;
+    let namespaces = [noisy.namespace.name(), quiet.namespace.name()];
+    let controller = PlanController::of(Bundles::default()).digest_key(DigestKey::from_bytes(&[7; 32]));
+    let operator = Operator::over(config, &namespaces, controller)?;
     operator.ready().await?;
-    // A third party's webhook that does not answer, and a Secret that cannot be read.
-    let hanging =
-        proxy.add(Fault::on(Match::verb(RequestVerb::Apply).resource("services")).then(Action::Hold));
+    // A Secret that may not be read, and a third party's webhook that does not answer.
+    let secrets = Match::any().resource("secrets").namespace(noisy.namespace.name());
+    let forbidden = proxy.add(Fault::on(secrets).then(Answer::forbidden()));
+    let services = Match::verb(RequestVerb::Apply).resource("services").namespace(noisy.namespace.name());
+    let hanging = proxy.add(Fault::on(services).then(Action::Hold));
     for number in 0..BAD {
-        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": format!("bad-{number}")},
+        let name = format!("bad-{number}");
+        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
             "spec": {"ports": [{"port": 80}]}});
-        corner.bundle(&format!("bad-{number}"), vec![Item::of(service)]).await?;
+        let (items, secrets) = (vec![Item::of(service)], vec!["password".to_owned()]);
+        let spec = BundleSpec { items, secrets, ..BundleSpec::default() };
+        noisy.namespace.api::<Bundle>().create(&PostParams::default(), &Bundle::new(&name, spec)).await?;
     }
-    eventually("as many requests hang as there are workers or bad owners", || async {
-        let hits = hanging.hits();
-        if hits >= 4 { Ok(()) } else { Err(format!("{hits} hang")) }
+    // With two workers, two would hang.
+    hanging.wait_for_hits(4).await?;
+    quiet.bundle("healthy", vec![Item::of(note("a"))]).await?;
+    quiet.until::<Bundle>("healthy", "Ready", "True").await?;
+    assert!(forbidden.hits() > 0, "nobody asked for the Secret");
+
+    // Nothing was released so far: the healthy owner did not wait for an answer that a bad one got.
+    assert_eq!(noisy.services().await?, [""; 0]);
+    (forbidden.remove(), hanging.discard(), hanging.remove());
+    operator.stop().await
+}
+
+/// Makes a bundle undecodable, as a CRD does that admits more than the operator knows. Returns its status when
+/// that says so.
+async fn make_unreadable(corner: &Corner, name: &str) -> Result<Value> {
+    corner.change("Bundle", name, json!({"spec": {"number": "hunter2"}})).await?;
+    let is_told = |object: &Value| condition(object, "Stalled")["status"] == "True";
+    let object = corner.until_object("test.windlass.dev/v1", "Bundle", name, is_told).await?;
+    let ready = condition(&object, "Ready");
+    assert_eq!((&ready["status"], &ready["reason"]), (&json!("False"), &json!("DrawFailed")), "{ready}");
+    let message = ready["message"].as_str().unwrap_or_default();
+    let words = "the object cannot be read as a Bundle: spec.number is not what this operator's schema says";
+    assert!(message.starts_with(words) && !message.contains("hunter2"), "{message}");
+    assert_eq!(object["status"]["observedGeneration"], object["metadata"]["generation"]);
+    Ok(object["status"].clone())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seam_low_an_owner_that_cannot_be_decoded_says_so_in_its_status_and_an_event() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "undecodable").await?;
+    let operator = corner.operate(PlanController::of(Bundles::default())).await?;
+    corner.bundle("one", notes(&["a"]).items).await?;
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    let status = make_unreadable(&corner, "one").await?;
+    assert_eq!(status["completeGeneration"], 1, "{status}");
+    eventually("a warning names the field", || async {
+        let events = corner.events("one").await.map_err(|error| error.to_string())?;
+        let warns = |event: &Value| {
+            let note = event["note"].as_str().unwrap_or_default();
+            event["type"] == "Warning" && note.contains("spec.number is not") && !note.contains("hunter2")
+        };
+        let events: Vec<Value> = events.iter().map(|event| json!(event)).collect();
+        if events.iter().any(warns) { Ok(()) } else { Err(json!(events).to_string()) }
     })
     .await?;
-    corner.bundle("healthy", vec![Item::of(note("a"))]).await?;
-    corner.until::<Bundle>("healthy", "Ready", "True").await?;
-    assert!(
-        hanging.hits() <= BAD as u64,
-        "the healthy one waited until others had been given up: {}",
-        hanging.hits()
-    );
-    hanging.discard();
+    corner.object("ConfigMap", "a").await?;
+
+    corner.change("Bundle", "one", json!({"spec": {"number": 7}})).await?;
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    operator.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seam_low_an_owner_that_cannot_be_decoded_is_deleted_by_its_inventory() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "undecodable-gone").await?;
+    let operator = corner.operate(PlanController::of(Bundles::default())).await?;
+    let spec = BundleSpec { ordered: true, ..notes(&["a"]) };
+    corner.namespace.api::<Bundle>().create(&PostParams::default(), &Bundle::new("one", spec)).await?;
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    make_unreadable(&corner, "one").await?;
+    corner.delete("Bundle", "one").await?;
+    corner.until_object("test.windlass.dev/v1", "Bundle", "one", Value::is_null).await?;
+    corner.gone("ConfigMap", "a").await?;
+    operator.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seam_m14_the_conditions_of_an_owner_are_metrics_until_it_is_gone() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "conditions").await?;
+    let operator = corner.operate(one_by_one(Bundles::default())).await?;
+    let series = |condition: &str| {
+        let (controller, namespace) = ("bundle.test.windlass.dev", corner.namespace.name());
+        format!(
+            "windlass_owner_condition{{controller=\"{controller}\",namespace=\"{namespace}\",name=\"one\",condition=\"{condition}\"}}"
+        )
+    };
+    let values = || ["Ready", "Failed", "Paused"].map(|condition| operator.metric_value(&series(condition)));
+    corner.bundle("one", notes(&["a"]).items).await?;
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    assert_eq!(values(), [Some(1.0), Some(0.0), Some(0.0)]);
+
+    corner.ask("one", "windlass.dev/paused", "true").await?;
+    corner.until::<Bundle>("one", "Paused", "True").await?;
+    assert_eq!(values(), [Some(1.0), Some(0.0), Some(1.0)]);
+
+    let broken =
+        json!({"metadata": {"annotations": {"windlass.dev/paused": null}}, "spec": {"broken": true}});
+    corner.change("Bundle", "one", broken).await?;
+    corner.until::<Bundle>("one", "Failed", "True").await?;
+    assert_eq!(values(), [Some(0.0), Some(1.0), Some(0.0)]);
+
+    corner.delete("Bundle", "one").await?;
+    eventually("the series are removed", || async {
+        let values = values();
+        if values == [None; 3] { Ok(()) } else { Err(format!("{values:?}")) }
+    })
+    .await?;
     operator.stop().await
 }

@@ -166,6 +166,7 @@ impl Core {
             password: sources.value("spec.database.passwordRef", name, key),
             authorities,
             namespace: self.namespace().unwrap_or_default(),
+            forbidden: context.settings.schema_check_disabled,
         };
         SchemaCheck {
             due,

@@ -20,6 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// through every connection pooler.
 const QUESTION: &str = "select version, dirty from schema_migrations limit 1";
 
+/// The reason why a database is not read if the setting forbids it.
+const FORBIDDEN: &str = "the setting schema-check-disabled of the operator forbids to connect to databases";
+
 /// A database with its credentials.
 #[derive(Clone, Debug)]
 pub struct Target {
@@ -31,6 +34,8 @@ pub struct Target {
     pub authorities: Vec<Confidential>,
     /// The namespace of the clients, in which host names without a dot are resolved.
     pub namespace: String,
+    /// True if the setting `schema-check-disabled` forbids connections to databases.
+    pub forbidden: bool,
 }
 
 impl Target {
@@ -41,6 +46,9 @@ impl Target {
 
     /// Reads the schema version.
     pub async fn read(&self) -> Reading {
+        if self.forbidden {
+            return Reading::Unread(format!("{}: {FORBIDDEN}", self.name()));
+        }
         match tokio::time::timeout(PATIENCE, self.ask()).await {
             Ok(Ok(reading)) => reading,
             Ok(Err(error)) => Reading::Unread(format!("{}: {error}", self.name())),
@@ -76,12 +84,13 @@ impl Target {
             config.user(user);
         }
         for Address { host, port } in &database.addresses {
-            // In the operator's own namespace, the short name of a Service would mean another Service or
-            // none.
-            if !host.contains(['.', ':']) {
+            // In the operator's own namespace, a short name would mean another Service: the password of the
+            // user's database would be sent to it.
+            if host.contains(['.', ':']) {
+                config.host(host).port(*port);
+            } else {
                 config.host(format!("{host}.{}.svc", self.namespace)).port(*port);
             }
-            config.host(host).port(*port);
         }
         config
     }
@@ -120,11 +129,12 @@ mod tests {
             password: "hunter2".into(),
             authorities: Vec::new(),
             namespace: "shop".to_owned(),
+            forbidden: false,
         }
     }
 
     #[test]
-    fn a_short_host_name_is_resolved_in_the_users_namespace() {
+    fn seam_low_a_short_host_name_is_resolved_in_the_users_namespace_only() {
         let config = target(&["db", "db.example.com", "10.0.0.1", "::1"]).config();
         let hosts: Vec<&str> = config
             .get_hosts()
@@ -134,8 +144,22 @@ mod tests {
                 Host::Unix(_) => "a socket",
             })
             .collect();
-        assert_eq!(hosts, ["db.shop.svc", "db", "db.example.com", "10.0.0.1", "::1"]);
+        assert_eq!(hosts, ["db.shop.svc", "db.example.com", "10.0.0.1", "::1"]);
         assert_eq!(config.get_ports().len(), hosts.len());
+    }
+
+    #[tokio::test]
+    async fn seam_low_a_database_is_not_dialled_if_the_setting_forbids_it() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let mut target = target(&[]);
+        target.database.addresses = vec![Address::new("127.0.0.1", listener.local_addr().unwrap().port())];
+        target.forbidden = true;
+        let reading = target.read().await;
+        assert_eq!(reading, Reading::Unread(format!("{}: {FORBIDDEN}", target.name())));
+        assert_eq!(reading.condition()["status"], "Unknown");
+        let accepted = listener.accept().map_err(|error| error.kind());
+        assert!(matches!(accepted, Err(std::io::ErrorKind::WouldBlock)), "{accepted:?}");
     }
 
     #[test]

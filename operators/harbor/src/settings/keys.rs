@@ -27,6 +27,7 @@ pub fn keys() -> Vec<Setting> {
         one("image-source-repository", "PREFIX", "Registry and path of images, unless an object sets one, such as harbor.example.com/mirror; default: goharbor"),
         one("image-source-tag-suffix", "SUFFIX", "Suffix of image tags, unless an object sets one; default: none"),
         one("postgres-secrets-template", "NAME", "Name of the Secrets of Zalando's operator; default: {username}.{cluster}.credentials"),
+        Setting::switch("schema-check-disabled", "Never connect to databases: an upgrade then starts without reading the schema of Core's database"),
     ];
     for word in CONTROLLERS {
         let off = format!("Do not run the controller {word}");

@@ -97,7 +97,11 @@ fn postgresql_over_tls_is_verified() {
     assert!(ask(SslMode::Disable, None).is_err());
 }
 
-fn target(database: Database, password: &str, authority: Option<&Path>) -> Target {
+fn target(mut database: Database, password: &str, authority: Option<&Path>) -> Target {
+    // The operator takes a name without a dot for a Service in the user's namespace.
+    for address in database.addresses.iter_mut().filter(|address| address.host == "localhost") {
+        "127.0.0.1".clone_into(&mut address.host);
+    }
     Target {
         database,
         password: password.into(),
@@ -106,6 +110,7 @@ fn target(database: Database, password: &str, authority: Option<&Path>) -> Targe
             .into_iter()
             .collect(),
         namespace: "shop".to_owned(),
+        forbidden: false,
     }
 }
 

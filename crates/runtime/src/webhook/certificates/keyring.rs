@@ -194,7 +194,7 @@ mod tests {
     /// The clock was ahead when the Secret was created. Without this, the API server would reject the
     /// webhooks for three years.
     #[test]
-    fn certificates_that_are_not_valid_yet_are_replaced_at_once() {
+    fn seam_m4_certificates_that_are_not_valid_yet_are_replaced_at_once() {
         let wanted = ["a.b.svc"];
         let (ahead, _, _) = tended(&Keyring::default(), day(1000), &wanted);
         let (mut keyring, _, changed) = tended(&ahead, day(0), &wanted);

@@ -39,6 +39,10 @@ pub(crate) struct BundleSpec {
     /// The bundle is deleted in order.
     #[serde(default)]
     pub(crate) ordered: bool,
+    /// A number, though the schema accepts any value: as in an object that is older than its CRD.
+    #[schemars(schema_with = "any_value")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) number: Option<u8>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -58,6 +62,12 @@ pub(crate) struct Item {
     /// The object does not wait for others when it leaves the plan.
     #[serde(default)]
     pub(crate) pruned_first: bool,
+    /// The object is deleted with its owner and when it leaves the plan, even if it holds data.
+    #[serde(default)]
+    pub(crate) delete: bool,
+    /// The object is not planned, and goes when these items (`Kind name`) are ready.
+    #[serde(default)]
+    pub(crate) replaced_by: Option<Vec<String>>,
 }
 
 /// A ConfigMap of this name.
@@ -74,6 +84,10 @@ pub(crate) fn deployment(name: &str, story: Story) -> Value {
             "spec": {"containers": [{"name": "main", "image": "shop:1"}]},
         },
     }})
+}
+
+fn any_value(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({"x-kubernetes-preserve-unknown-fields": true})
 }
 
 fn any_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
@@ -97,6 +111,16 @@ impl Item {
 
     pub(crate) fn pruned_first(mut self) -> Self {
         self.pruned_first = true;
+        self
+    }
+
+    pub(crate) fn delete(mut self) -> Self {
+        self.delete = true;
+        self
+    }
+
+    pub(crate) fn replaced_by(mut self, other: &str) -> Self {
+        self.replaced_by.get_or_insert_default().push(other.to_owned());
         self
     }
 
@@ -314,6 +338,13 @@ impl Blueprint for Bundles {
             }
             if item.pruned_first {
                 node = node.pruned_first();
+            }
+            if item.delete {
+                node = node.delete();
+            }
+            if let Some(others) = &item.replaced_by {
+                let others = planned.iter().filter(|(id, _)| others.contains(id)).map(|(_, node)| node);
+                node = node.when(false).replaced_by(others);
             }
             planned.push((format!("{} {}", text("/kind"), text("/metadata/name")), node));
         }

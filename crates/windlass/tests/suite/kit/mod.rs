@@ -51,6 +51,15 @@ impl Operator {
         namespace: &str,
         controller: PlanController<B>,
     ) -> Result<Self> {
+        Self::over(config, &[namespace], controller)
+    }
+
+    /// Starts an operator for several namespaces; the first is its own.
+    pub(crate) fn over<B: Controls>(
+        config: kube::Config,
+        namespaces: &[&str],
+        controller: PlanController<B>,
+    ) -> Result<Self> {
         let retry = RetryPolicy { attempts: 2, ..RetryPolicy::default() };
         let options = ClientOptions { retry, deadline: Duration::from_secs(10), ..ClientOptions::default() };
         let client = Client::new(config, options)?;
@@ -66,8 +75,8 @@ impl Operator {
         recorder.show_in(manager.metrics());
         let metrics = PlanMetrics::shown_in(manager.metrics());
         let controller = controller
-            .in_namespaces([namespace])
-            .operator_namespace(namespace)
+            .in_namespaces(namespaces.iter().copied())
+            .operator_namespace(namespaces.first().copied().unwrap_or_default())
             .metrics(&metrics)
             .build(&client, &cache, &recorder)?;
         manager.cache(&cache)?;
