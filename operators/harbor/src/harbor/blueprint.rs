@@ -32,7 +32,7 @@ use super::credentials::Credential;
 use super::names::Names;
 use super::secrets::Secrets;
 use super::tls::Authority;
-use super::{data, expose, policies, proxy, upgrade};
+use super::{data, expose, password, policies, proxy, upgrade};
 
 /// The blueprint of a Harbor.
 #[derive(Clone, Debug, Default)]
@@ -89,7 +89,10 @@ impl Controls for HarborBlueprint {
 impl Blueprint for HarborBlueprint {
     fn draw(&self, harbor: &Harbor, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
         let own_certificate = proxy_certificate(harbor).map(|name| needs.require::<Secret>(name));
+        // Both ask for objects before the first `?`.
+        let password = password::check(harbor, needs);
         let standing = data::standing(harbor, needs)?;
+        password?;
         let wish = upgrade::wish(harbor, standing.as_ref())?;
         let wiring = Wiring::of(harbor, wish.release, &self.settings)?;
         let common = wiring.common();
