@@ -11,7 +11,7 @@ use super::status::Condition;
 use super::status::condition::{CACHE_READY, DATABASE_READY, STORAGE_READY};
 use super::syntax::size;
 use super::validation::{Judged, Previous, VersionRules};
-use super::validation_harbor::{common, together};
+use super::validation_harbor::{common, switched_tls, together};
 
 /// Minimum number of volumes of a MinIO tenant.
 const MINIO_VOLUMES: i32 = 4;
@@ -45,6 +45,7 @@ impl Judged for HarborCluster {
             switched(old, self, found);
             resized(old, self, found);
             volumes(old, self, found);
+            switched_tls(&old.spec.common, &spec.common, found);
             if spec.database.as_ref().is_some_and(|database| database.kind == DatabaseKind::BuiltIn) {
                 versions.judge_built_in_database(&old.spec.common.version, &spec.common.version, found);
             }
@@ -401,3 +402,14 @@ mod tests {
         assert_eq!(judged(Some(&with(base, "True")), &with(other, "True")), "", "the rest can be edited");
     }
 }
+    #[test]
+    fn users_a_change_of_internal_tls_on_an_existing_cluster_gives_a_warning() {
+        let with = |enabled: bool| cluster(json!({"internalTLS": {"enabled": enabled}}));
+        for (old, new, expected) in [(false, true, true), (true, false, true), (true, true, false)] {
+            let mut found = Findings::default();
+            switched_tls(&with(old).spec.common, &with(new).spec.common, &mut found);
+            assert_eq!(format!("{found:?}").contains("spec.internalTLS.enabled"), expected);
+            assert_eq!(judged(Some(&with(old)), &with(new)), "", "a warning only");
+        }
+    }
+
