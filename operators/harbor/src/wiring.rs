@@ -47,6 +47,9 @@ pub(crate) fn redis_with(
 ) -> Result<Redis, PlanError> {
     let usual = port(&format!("{field}.port"), server.port())?;
     let certificate = server.certificate_ref.as_ref().filter(|_| release.has(Feature::RegistryRedisTls));
+    if let Some(advice) = ignored_certificate(field, server, release) {
+        sources.advise(advice);
+    }
     if let Some(secret) = certificate {
         trust.add(sources, &format!("{field}.certificateRef"), secret, format!("{secret}-redis.crt"));
     }
@@ -61,6 +64,23 @@ pub(crate) fn redis_with(
         Some(refusal) => Err(refusal.into()),
         None => Ok(redis),
     }
+}
+
+/// Returns advice if the Redis at `field` has a certificate that the release ignores. New objects with one
+/// are refused; objects that were stored before continue to work.
+pub(crate) fn ignored_certificate(
+    field: &str,
+    server: &api::redis::RedisHost,
+    release: &Release,
+) -> Option<String> {
+    let ignored = server.certificate_ref.is_some() && !release.has(Feature::RegistryRedisTls);
+    ignored.then(|| {
+        format!(
+            "{field}.certificateRef: Harbor {} connects to Redis without TLS and sends the password in clear text: \
+             upgrade to 2.13.0 or newer, or remove certificateRef",
+            release.version()
+        )
+    })
 }
 
 /// Returns the address of a host that may contain a port.

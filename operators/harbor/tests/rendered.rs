@@ -610,3 +610,38 @@ fn users_d3_components_trust_the_authority_of_their_database() {
         assert!(url.ends_with("&sslrootcert=/etc/notary-database/ca.crt"), "{kind}: {url}");
     }
 }
+
+#[test]
+fn users_n7_a_component_whose_release_ignores_the_certificate_of_redis_gets_advice() {
+    for (kind, path) in [
+        ("Core", "/spec/redis"),
+        ("Core", "/spec/components/registry/redis"),
+        ("JobService", "/spec/workerPool/redisPool"),
+        ("Registry", "/spec/redis"),
+        ("Trivy", "/spec/redis"),
+        ("Exporter", "/spec/jobservice/redisPool"),
+        ("ChartMuseum", "/spec/cache/redis"),
+    ] {
+        let advice = |version: &str, certificate: bool| {
+            let mut owner = component(kind, version, false);
+            if certificate {
+                owner.pointer_mut(path).unwrap()["certificateRef"] = json!("redis-ca");
+            }
+            let mut all = everything(version, false);
+            all.push(
+                json!({"kind": "Secret", "metadata": {"name": "redis-ca"}, "data": {"ca.crt": "YXV0aG9yaXR5"}}),
+            );
+            draw(&owner, &all).unwrap().advice
+        };
+        let old = if kind == "ChartMuseum" { "2.6.2" } else { "2.12.4" };
+        let found = advice(old, true).join("\n");
+        let field = format!("{}.certificateRef", path[1..].replace('/', "."));
+        for part in [&*field, old, "clear text", "2.13.0"] {
+            assert!(found.contains(part), "{kind}: {part} in {found:?}");
+        }
+        assert!(advice(old, false).is_empty(), "{kind}");
+        if kind != "ChartMuseum" {
+            assert!(advice("2.13.0", true).is_empty(), "{kind}");
+        }
+    }
+}

@@ -96,7 +96,7 @@ impl Blueprint for HarborBlueprint {
         let wish = upgrade::wish(harbor, standing.as_ref())?;
         let wiring = Wiring::of(harbor, wish.release, &self.settings)?;
         let common = wiring.common();
-        if let Some(advice) = dropped_session(&wiring) {
+        for advice in [dropped_session(&wiring), wiring.ignored_certificate()].into_iter().flatten() {
             plan.advise(advice);
         }
         let secrets = Secrets::plan(&wiring, &self.settings, plan);
@@ -397,6 +397,22 @@ mod tests {
         assert_eq!(advice("http://harbor.example.com", false, ingress()), None);
         let service = json!({"service": {"type": "ClusterIP"}});
         assert_eq!(advice("http://harbor.example.com", true, service), None, "the proxy removes the flag");
+    }
+
+    #[test]
+    fn users_n7_a_stored_harbor_whose_release_ignores_the_certificate_of_redis_gets_advice() {
+        let advice = |version: &str, certificate: Option<&str>| {
+            let mut harbor = harbor(version, false);
+            harbor.spec.redis.as_mut().unwrap().certificate_ref = certificate.map(str::to_owned);
+            windlass::sketch(&HarborBlueprint::default(), &harbor, &[]).unwrap().advice
+        };
+        let found = advice("2.12.4", Some("redis-ca"));
+        assert_eq!(found.len(), 1, "{found:?}");
+        for part in ["spec.redis.certificateRef", "2.12.4", "clear text", "2.13.0", "remove certificateRef"] {
+            assert!(found[0].contains(part), "{part} in {found:?}");
+        }
+        assert!(advice("2.12.4", None).is_empty());
+        assert!(advice("2.13.0", Some("redis-ca")).is_empty());
     }
 
     #[test]

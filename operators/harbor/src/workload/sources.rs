@@ -81,7 +81,14 @@ impl<'a> Sources<'a> {
         let message = format!(
             "{field}: Secret {secret} has the password under the key {found}: move it to the key {meant}, the only one that every release reads"
         );
-        if found != meant && !self.advice.contains(&message) {
+        if found != meant {
+            self.advise(message);
+        }
+    }
+
+    /// Adds advice: a setting that works but should be changed.
+    pub(crate) fn advise(&mut self, message: String) {
+        if !self.advice.contains(&message) {
             self.advice.push(message);
         }
     }
