@@ -9,7 +9,8 @@ use crate::api::harbor::HarborCommon;
 use crate::api::redis::RedisHost;
 use crate::api::validation::{Previous, VersionRules};
 use crate::catalogue::{
-    Feature, NotaryData, Refusal, Release, Version, Wanted, admit_change, admit_creation, refuse_removed,
+    Feature, NotaryData, Refusal, Release, Version, Wanted, admit_change, admit_creation, refuse_ignored,
+    refuse_removed,
 };
 
 /// Checks versions against the [catalogue](crate::catalogue).
@@ -64,6 +65,25 @@ impl VersionRules for ByCatalogue {
         }
     }
 
+    fn check_features(&self, spec: &HarborCommon, found: &mut Findings) {
+        let release = spec.version.parse().ok().and_then(|version| Release::of(&version).ok());
+        let Some(release) = release else { return };
+        let (core, trivy) = (spec.core.as_ref(), spec.trivy.as_ref());
+        let layer = core.and_then(|core| core.cache_layer).map(|layer| layer.expire_hours);
+        let database = trivy.and_then(|trivy| trivy.db_repository.as_ref());
+        let java = trivy.and_then(|trivy| trivy.java_db_repository.as_ref());
+        let all: [(Feature, &str, Option<&dyn std::fmt::Display>); 3] = [
+            (Feature::CacheLayer, "spec.core.cacheLayer.expireHours", layer.as_ref().map(|hours| hours as _)),
+            (Feature::TrivyRepositories, "spec.trivy.dbRepository", database.map(|text| text as _)),
+            (Feature::TrivyRepositories, "spec.trivy.javaDBRepository", java.map(|text| text as _)),
+        ];
+        for (feature, field, value) in all {
+            if let Some(refusal) = refuse_ignored(&release, feature, field, value) {
+                refuse(found, &refusal);
+            }
+        }
+    }
+
     fn judge_built_in_database(&self, old: &str, new: &str, found: &mut Findings) {
         let image = |version: &str| Some(Release::of(&version.parse().ok()?).ok()?.database_image());
         let (Some(was), Some(is)) = (image(old), image(new)) else { return };
@@ -115,7 +135,7 @@ fn wanted(common: &HarborCommon) -> Wanted<'static> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::validation::Judged as _;
+    use crate::api::validation::Judged;
     use crate::api::{Harbor, HarborCluster};
     use serde_json::json;
 
@@ -163,9 +183,22 @@ mod tests {
         serde_json::from_value(json!({"metadata": {"name": "x"}, "spec": spec, "status": status})).unwrap()
     }
 
-    fn errors(old: &Harbor, new: &Harbor) -> String {
+    /// Returns a HarborCluster with built-in parts and the same settings.
+    fn cluster(version: &str, more: serde_json::Value, status: &serde_json::Value) -> HarborCluster {
+        let mut spec = serde_json::to_value(harbor(version, more)).unwrap();
+        for part in ["cache", "database", "storage"] {
+            spec[part] = json!({"kind": "BuiltIn", "spec": {}});
+        }
+        serde_json::from_value(json!({"metadata": {"name": "x"}, "spec": spec, "status": status})).unwrap()
+    }
+
+    fn errors<K: Judged>(old: &K, new: &K) -> String {
+        judgement(Some(old), new)
+    }
+
+    fn judgement<K: Judged>(old: Option<&K>, new: &K) -> String {
         let mut found = Findings::default();
-        new.judge(Some(old), &ByCatalogue, &mut found);
+        new.judge(old, &ByCatalogue, &mut found);
         if found.is_fine() { String::new() } else { format!("{found:?}") }
     }
 
@@ -220,12 +253,75 @@ mod tests {
 
     #[test]
     fn users_n9_an_update_refuses_the_removed_components_that_a_creation_refuses() {
-        let judge = |old: serde_json::Value| {
-            let status = json!({"version": "2.15.2"});
-            errors(&object("2.15.2", old, &status), &object("2.15.2", json!({"chartmuseum": {}}), &status))
-        };
-        assert!(judge(json!({})).contains("spec.chartmuseum"));
-        assert!(!judge(json!({"chartmuseum": {}})).contains("spec.chartmuseum"), "the stored object has it");
+        let version = "2.15.2";
+        let status = json!({"version": version});
+        let expose = json!({"core": {"ingress": {"host": "harbor.example.com"}}, "notary": {}});
+        for (component, spec) in [
+            ("spec.chartmuseum", json!({"chartmuseum": {}})),
+            ("spec.notary", json!({"notary": {}, "expose": expose})),
+        ] {
+            let none = || json!({});
+            for (kind, created, added, kept) in [
+                (
+                    "Harbor",
+                    judgement(None, &object(version, spec.clone(), &none())),
+                    errors(&object(version, none(), &status), &object(version, spec.clone(), &status)),
+                    errors(
+                        &object(version, spec.clone(), &status),
+                        &object(version, together(&spec, json!({"portal": {}})), &status),
+                    ),
+                ),
+                (
+                    "HarborCluster",
+                    judgement(None, &cluster(version, spec.clone(), &none())),
+                    errors(&cluster(version, none(), &status), &cluster(version, spec.clone(), &status)),
+                    errors(
+                        &cluster(version, spec.clone(), &status),
+                        &cluster(version, together(&spec, json!({"portal": {}})), &status),
+                    ),
+                ),
+            ] {
+                assert!(created.contains(component), "{kind}: {created}");
+                assert_eq!(added, created, "{kind}: one set of rules for both");
+                assert_eq!(kept, "", "{kind}: the stored object has {component}");
+            }
+        }
+    }
+
+    /// Returns the fields of both objects.
+    fn together(one: &serde_json::Value, other: serde_json::Value) -> serde_json::Value {
+        let mut all = one.clone();
+        all.as_object_mut().unwrap().extend(other.as_object().unwrap().clone());
+        all
+    }
+
+    #[test]
+    fn users_n18_samples_of_upstream_1_0_to_1_2_are_refused_with_the_documented_message() {
+        let page = include_str!("../../../docs/harbor/from-upstream.md");
+        let readme = include_str!("../README.md");
+        for (upstream, line, version) in
+            [("1.0", "2.2", "2.2.1"), ("1.1", "2.3", "2.3.0"), ("1.2", "2.4", "2.4.0")]
+        {
+            let none = json!({});
+            let harbor = |version: &str| judgement(None, &object(version, json!({}), &none));
+            let cluster = |version: &str| judgement(None, &cluster(version, json!({}), &none));
+            for refused in [harbor(version), cluster(version)] {
+                for part in
+                    ["spec.version", version, line, "can no longer be created", "choose one of 2.5, 2.6"]
+                {
+                    assert!(refused.contains(part), "{part} in {refused}");
+                }
+            }
+            assert_eq!([harbor("2.5.0"), cluster("2.5.0")], ["", ""], "the documented remedy");
+            for text in [page, readme] {
+                assert!(text.contains(upstream) && text.contains(line), "{upstream} {line}");
+            }
+        }
+        assert!(page.contains("cannot be created") && readme.contains("can no longer be created"));
+        for text in [page, readme] {
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(text.contains("`spec.version` to 2.5.0 or newer"), "the remedy");
+        }
     }
 
     #[test]
@@ -274,6 +370,33 @@ mod tests {
             assert_eq!(warned, *new.spec.common.version < *"2.13", "{found}");
         }
         assert!(!judge(Some(&stored), &harbor("2.12.3", Some("other-ca"))).0, "another value is refused");
+    }
+
+    #[test]
+    fn settings_that_a_release_ignores_are_refused_with_the_release_that_reads_them() {
+        let repositories =
+            json!({"trivy": {"storage": {}, "dbRepository": "m/db", "javaDBRepository": "m/java"}});
+        let layer = json!({"core": {"cacheLayer": {}}});
+        let cases = [
+            (&repositories, "2.14.4", "2.15.0", ["spec.trivy.dbRepository", "spec.trivy.javaDBRepository"]),
+            (&layer, "2.5.6", "2.6.0", ["spec.core.cacheLayer.expireHours", "24"]),
+        ];
+        for (spec, without, with, parts) in cases {
+            let judge = |version: &str| {
+                let mut found = Findings::default();
+                ByCatalogue.check_features(&harbor(version, spec.clone()), &mut found);
+                (found.is_fine(), format!("{found:?}"))
+            };
+            let (fine, found) = judge(without);
+            assert!(!fine && found.contains(&format!("{with} or newer")), "{found}");
+            for part in parts {
+                assert!(found.contains(part), "{part} in {found}");
+            }
+            assert!(judge(with).0);
+            let (new, old) =
+                (object(without, spec.clone(), &json!({})), object(without, json!({}), &json!({})));
+            assert!(errors(&old, &new).contains(parts[0]), "an update is refused too");
+        }
     }
 
     #[test]

@@ -7,7 +7,8 @@ use windlass::PlanError;
 use crate::api;
 use crate::api::component::{Served, Tls};
 use crate::api::observe::{JaegerMode, TraceProvider};
-use crate::catalogue::{Feature, Release};
+use crate::catalogue::{Feature, Release, refuse_ignored};
+use crate::config::cache_layer::CacheLayer;
 use crate::config::database::{Database, Pool, SslMode};
 use crate::config::outbound::Outbound;
 use crate::config::redis::Redis;
@@ -47,6 +48,9 @@ pub(crate) fn redis_with(
 ) -> Result<Redis, PlanError> {
     let usual = port(&format!("{field}.port"), server.port())?;
     let certificate = server.certificate_ref.as_ref().filter(|_| release.has(Feature::RegistryRedisTls));
+    if let Some(advice) = ignored_certificate(field, server, release) {
+        sources.advise(advice);
+    }
     if let Some(secret) = certificate {
         trust.add(sources, &format!("{field}.certificateRef"), secret, format!("{secret}-redis.crt"));
     }
@@ -60,6 +64,36 @@ pub(crate) fn redis_with(
     match redis.refuse(release, field) {
         Some(refusal) => Err(refusal.into()),
         None => Ok(redis),
+    }
+}
+
+/// Returns advice if the Redis at `field` has a certificate that the release ignores. New objects with one
+/// are refused; objects that were stored before continue to work.
+pub(crate) fn ignored_certificate(
+    field: &str,
+    server: &api::redis::RedisHost,
+    release: &Release,
+) -> Option<String> {
+    let ignored = server.certificate_ref.is_some() && !release.has(Feature::RegistryRedisTls);
+    ignored.then(|| {
+        format!(
+            "{field}.certificateRef: Harbor {} connects to Redis without TLS and sends the password in clear text: \
+             upgrade to 2.13.0 or newer, or remove certificateRef",
+            release.version()
+        )
+    })
+}
+
+/// Returns the settings of the cache layer, or an error if the release has none.
+pub(crate) fn cache_layer(
+    spec: Option<&api::core_kind::CacheLayer>,
+    release: &Release,
+) -> Result<Option<CacheLayer>, PlanError> {
+    let hours = spec.map(|layer| layer.expire_hours);
+    let value = hours.as_ref().map(|hours| hours as &dyn std::fmt::Display);
+    match refuse_ignored(release, Feature::CacheLayer, "spec.cacheLayer.expireHours", value) {
+        Some(refusal) => Err(refusal.into()),
+        None => Ok(hours.map(|hours| CacheLayer { expire_hours: count(hours) })),
     }
 }
 

@@ -19,3 +19,4 @@ pub use self::object::{
     StatusFields, UpdateStrategy,
 };
 pub(crate) use self::object::{AsLive, Bare, LiveRef};
+pub use self::pods::LONGEST_QUOTE;

@@ -1,5 +1,7 @@
 //! Reasons why the pods of a workload do not run, in the words of their status.
 
+use std::borrow::Cow;
+
 use k8s_openapi::api::core::v1::Pod;
 use serde::Deserialize;
 use windlass_runtime::cache::{OfKind, Reader, Shape};
@@ -73,8 +75,9 @@ impl OfKind for PodShape {
     }
 }
 
-/// The longest message of a pod that is quoted: some messages contain whole commands.
-const LONGEST: usize = 200;
+/// The number of bytes of a pod's message that a status quotes: some messages contain whole commands. A
+/// container that writes a shorter termination message is quoted in full.
+pub const LONGEST_QUOTE: usize = 200;
 
 impl Container {
     /// Returns the termination message of its last run: the container's own words, where it writes any.
@@ -123,9 +126,24 @@ impl PodShape {
 
 fn explanation(reason: &str, message: Option<&str>) -> String {
     match message.filter(|message| !message.is_empty()) {
-        Some(message) => format!("{reason}: {}", &message[..message.floor_char_boundary(LONGEST)]),
+        Some(message) => format!("{reason}: {}", quoted(message)),
         None => reason.to_owned(),
     }
+}
+
+/// Returns a message, or the beginning of a long one: cut after a whole word, with an ellipsis, because half
+/// of a path or of a name misleads.
+fn quoted(message: &str) -> Cow<'_, str> {
+    if message.len() <= LONGEST_QUOTE {
+        return Cow::Borrowed(message);
+    }
+    // One more byte than fits, so that a word which ends at the limit is kept.
+    let start = &message[..message.floor_char_boundary(LONGEST_QUOTE + 1)];
+    let whole = match start.rfind(char::is_whitespace) {
+        Some(end) => start[..end].trim_end(),
+        None => &message[..message.floor_char_boundary(LONGEST_QUOTE)],
+    };
+    Cow::Owned(format!("{whole} …"))
 }
 
 const BY_WORKLOAD: &str = "workload";
@@ -188,5 +206,17 @@ mod tests {
     fn the_problem_of_an_unscheduled_pod_is_the_message_of_the_scheduler() {
         let status = json!({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]});
         assert_eq!(pod(status).problem().as_deref(), Some("Unschedulable: 0/3 nodes"));
+    }
+
+    #[test]
+    fn a_long_message_is_cut_after_a_whole_word_with_an_ellipsis() {
+        let fits = "a".repeat(LONGEST_QUOTE);
+        assert_eq!(quoted(&fits), fits);
+        let at_the_limit = format!("{} {} more", "a".repeat(LONGEST_QUOTE - 6), "bbbbb");
+        assert_eq!(quoted(&at_the_limit), format!("{} bbbbb …", "a".repeat(LONGEST_QUOTE - 6)));
+        let in_a_path = format!("{} /var/lib/data/initialising", "delete the file".repeat(13));
+        assert_eq!(quoted(&in_a_path), format!("{} …", "delete the file".repeat(13)));
+        let without_spaces = "ä".repeat(LONGEST_QUOTE);
+        assert_eq!(quoted(&without_spaces), format!("{} …", "ä".repeat(LONGEST_QUOTE / 2)));
     }
 }

@@ -29,6 +29,8 @@ pub struct Sketch {
     pub objects: Vec<Desired>,
     /// The nodes that have to wait, with the reason: missing needs and pending nodes.
     pub waiting: Vec<(String, String)>,
+    /// The [advice](crate::Plan::advise) of the plan.
+    pub advice: Vec<String>,
 }
 
 /// Draws the plan of an owner from the objects that it may ask for, each as JSON with its `kind`; an object
@@ -38,8 +40,9 @@ pub fn sketch<B: Blueprint>(
     owner: &B::Owner,
     objects: &[serde_json::Value],
 ) -> Result<Sketch, PlanError> {
-    let mut sketch = Sketch { objects: Vec::new(), waiting: Vec::new() };
-    for place in drawn(blueprint, owner, &Among(objects))?.places() {
+    let drawn = drawn(blueprint, owner, &Among(objects))?;
+    let mut sketch = Sketch { objects: Vec::new(), waiting: Vec::new(), advice: drawn.advice.clone() };
+    for place in drawn.places() {
         match place.node.sketch() {
             Sketched::Object(desired) => {
                 let mut desired = desired.clone();

@@ -36,6 +36,20 @@ const OF_PODS: &[&str] = &[
 ];
 const IN_REGISTRY: &str = "RegistryController runs in the registry's pods: set it at the registry instead";
 
+/// Components that listen on all IP families: their programs have no setting for it.
+const ON_ALL_FAMILIES: &[&str] = &[
+    "ChartMuseum",
+    "Core",
+    "Exporter",
+    "JobService",
+    "NotaryServer",
+    "NotarySigner",
+    "Registry",
+    "RegistryController",
+    "Trivy",
+];
+const AT_ROOT: &str = "this volume is mounted at its root: remove it, or use a claim of its own";
+
 const FIELDS: &[Ineffective] = &[
     Ineffective {
         kinds: HARBORS,
@@ -74,6 +88,49 @@ const FIELDS: &[Ineffective] = &[
         fields: &["loadBalancerClass", "loadBalancerSourceRanges"],
         why: "only a Service of type LoadBalancer has it: set type to LoadBalancer, or remove it",
         when: |spec, _, _| at(spec, "expose.core.service", "type") != "LoadBalancer",
+    },
+    Ineffective {
+        kinds: HARBORS,
+        parent: "expose.core.service",
+        fields: &["httpsNodePort"],
+        why: "expose.core.tls is unset, so the Service has no https port: set expose.core.tls, or remove it",
+        // With type ClusterIP it is refused.
+        when: |spec, _, _| at(spec, "expose.core", "tls").is_null(),
+    },
+    Ineffective {
+        kinds: HARBORS,
+        parent: "jobservice.storage.scanDataExportsPersistentVolume",
+        fields: &["prefix"],
+        why: AT_ROOT,
+        when: |_, _, value| *value != "",
+    },
+    Ineffective {
+        kinds: HARBORS,
+        parent: "trivy.storage.cachePersistentVolume",
+        fields: &["prefix"],
+        why: AT_ROOT,
+        when: |_, _, value| *value != "",
+    },
+    Ineffective {
+        kinds: HARBORS,
+        parent: "trivy.storage.reportsPersistentVolume",
+        fields: &["prefix"],
+        why: AT_ROOT,
+        when: |_, _, value| *value != "",
+    },
+    Ineffective {
+        kinds: ON_ALL_FAMILIES,
+        parent: "network",
+        fields: &["ipFamilies"],
+        why: "the component listens on all IP families: remove it; the portal and the nginx of a Harbor use it",
+        when: |_, _, value| value.as_array().is_some_and(|families| families.len() == 1),
+    },
+    Ineffective {
+        kinds: &["ChartMuseum"],
+        parent: "chart.storage.gcs",
+        fields: &["chunksize"],
+        why: "ChartMuseum has no such setting: remove it",
+        when: always,
     },
     Ineffective {
         kinds: &["HarborCluster"],
@@ -217,6 +274,15 @@ mod tests {
         if found == Findings::default() { String::new() } else { format!("{found:?}") }
     }
 
+    /// Fails unless each spec of a kind gives a warning about this field that contains this reason.
+    fn assert_warned<const N: usize>(cases: [(&str, Value, &str, &str); N]) {
+        for (kind, spec, field, why) in cases {
+            let found = warnings(kind, &spec);
+            let expected = format!("{field}: has no effect: ");
+            assert!(found.contains(&expected) && found.contains(why), "{kind} {expected}: {found}");
+        }
+    }
+
     #[test]
     fn users_fields_without_effect_are_accepted_with_a_warning_that_says_why() {
         let database = |field: &str, value: Value| {
@@ -303,10 +369,57 @@ mod tests {
                 "only sslmode",
             ),
         ];
-        for (kind, spec, field, why) in cases {
-            let found = warnings(kind, &spec);
-            let expected = format!("{field}: has no effect: ");
-            assert!(found.contains(&expected) && found.contains(why), "{kind} {expected}: {found}");
+        assert_warned(cases);
+    }
+
+    #[test]
+    fn users_fields_without_effect_of_ports_and_volumes_are_accepted_with_a_warning_that_says_why() {
+        let cases = [
+            (
+                "Harbor",
+                json!({"expose": {"core": {"service": {"type": "NodePort", "httpsNodePort": 30443}}}}),
+                "spec.expose.core.service.httpsNodePort",
+                "expose.core.tls",
+            ),
+            (
+                "HarborCluster",
+                json!({"jobservice": {"storage": {"scanDataExportsPersistentVolume": {"claimName": "x", "prefix": "p"}}}}),
+                "spec.jobservice.storage.scanDataExportsPersistentVolume.prefix",
+                "mounted at its root",
+            ),
+            (
+                "Harbor",
+                json!({"trivy": {"storage": {"cachePersistentVolume": {"claimName": "x", "prefix": "p"}}}}),
+                "spec.trivy.storage.cachePersistentVolume.prefix",
+                "mounted at its root",
+            ),
+            (
+                "Harbor",
+                json!({"trivy": {"storage": {"reportsPersistentVolume": {"claimName": "x", "prefix": "p"}}}}),
+                "spec.trivy.storage.reportsPersistentVolume.prefix",
+                "mounted at its root",
+            ),
+            (
+                "ChartMuseum",
+                json!({"chart": {"storage": {"gcs": {"bucket": "b", "chunksize": "5242880"}}}}),
+                "spec.chart.storage.gcs.chunksize",
+                "remove it",
+            ),
+        ];
+        assert_warned(cases);
+    }
+
+    #[test]
+    fn users_fields_without_effect_include_the_ip_families_of_all_components_but_the_portal() {
+        let network = |families: Value| json!({"network": {"ipFamilies": families}});
+        for kind in ON_ALL_FAMILIES {
+            let found = warnings(kind, &network(json!(["IPv4"])));
+            assert!(found.contains("spec.network.ipFamilies: has no effect: "), "{kind}: {found}");
+            assert_eq!(warnings(kind, &json!({"network": {}})), "", "{kind}: unset");
+            assert_eq!(warnings(kind, &network(json!(["IPv4", "IPv6"]))), "", "{kind}: what it does");
+        }
+        for kind in ["Portal", "Harbor", "HarborCluster"] {
+            assert_eq!(warnings(kind, &network(json!(["IPv4"]))), "", "{kind}");
         }
     }
 
@@ -326,6 +439,16 @@ mod tests {
                 }),
             ),
             ("Harbor", json!({"registryctl": {"replicas": 1}, "registry": {"replicas": 3}})),
+            (
+                "Harbor",
+                json!({
+                    "expose": {"core": {"tls": {}, "service": {
+                        "type": "NodePort", "httpNodePort": 30080, "httpsNodePort": 30443}}},
+                    "imageChartStorage": {"filesystem": {
+                        "registryPersistentVolume": {"claimName": "x", "prefix": "p"},
+                        "chartPersistentVolume": {"claimName": "x", "prefix": "q"}}},
+                }),
+            ),
             (
                 "HarborCluster",
                 json!({

@@ -16,8 +16,9 @@ use crate::api::names::blueprint;
 use crate::api::postgres::HarborDatabase;
 use crate::api::redis::RedisHost;
 use crate::api::{Harbor, HarborCluster};
+use crate::catalogue::Release;
 use crate::settings::HarborSettings;
-use crate::takeover;
+use crate::{takeover, wiring};
 
 use super::delegated::{Postgresql, RedisFailover, Tenant};
 use super::{Dependency, Site, built_in, child, delegated, status};
@@ -105,7 +106,15 @@ fn cache(site: &Site<'_>, needs: &Needs<'_>, plan: &mut Plan) -> Result<Dependen
     let cache = site.cluster.spec.cache.as_ref().ok_or_else(|| lacks("cache"))?;
     match cache.kind {
         CacheKind::Redis => {
-            Ok(Dependency::external(cache.spec.redis.clone().ok_or_else(|| lacks("cache.spec.redis"))?))
+            let redis = cache.spec.redis.clone().ok_or_else(|| lacks("cache.spec.redis"))?;
+            // A version that cannot be parsed is an error of the Harbor.
+            let release = site.common().version.parse().ok().and_then(|version| Release::of(&version).ok());
+            let field = "spec.cache.spec.redis";
+            let advice = release.and_then(|release| wiring::ignored_certificate(field, &redis, &release));
+            if let Some(advice) = advice {
+                plan.advise(advice);
+            }
+            Ok(Dependency::external(redis))
         }
         CacheKind::RedisFailover => delegated::cache(site, needs, plan),
         CacheKind::BuiltIn => built_in::cache(site, needs, plan),
@@ -240,6 +249,22 @@ mod tests {
     fn an_external_dependency_is_passed_on_unchanged() {
         insta::assert_snapshot!("plan_external", plan(&external()));
         insta::assert_snapshot!("objects_external", objects(&external(), &[]));
+    }
+
+    #[test]
+    fn users_n7_a_stored_cluster_whose_release_ignores_the_certificate_of_redis_gets_advice() {
+        let advice = |version: &str| {
+            let mut cluster = external();
+            cluster.spec.common.version = version.to_owned();
+            let redis = cluster.spec.cache.as_mut().unwrap().spec.redis.as_mut().unwrap();
+            redis.certificate_ref = Some("redis-ca".to_owned());
+            windlass::sketch(&HarborClusterBlueprint::default(), &cluster, &[]).unwrap().advice
+        };
+        let found = advice("2.12.4").join("\n");
+        for part in ["spec.cache.spec.redis.certificateRef", "clear text", "2.13.0"] {
+            assert!(found.contains(part), "{part} in {found}");
+        }
+        assert!(advice("2.13.0").is_empty());
     }
 
     #[test]

@@ -32,7 +32,7 @@ use super::credentials::Credential;
 use super::names::Names;
 use super::secrets::Secrets;
 use super::tls::Authority;
-use super::{data, expose, policies, proxy, upgrade};
+use super::{data, expose, password, policies, proxy, upgrade};
 
 /// The blueprint of a Harbor.
 #[derive(Clone, Debug, Default)]
@@ -89,11 +89,14 @@ impl Controls for HarborBlueprint {
 impl Blueprint for HarborBlueprint {
     fn draw(&self, harbor: &Harbor, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
         let own_certificate = proxy_certificate(harbor).map(|name| needs.require::<Secret>(name));
+        // Both ask for objects before the first `?`.
+        let password = password::check(harbor, needs);
         let standing = data::standing(harbor, needs)?;
+        password?;
         let wish = upgrade::wish(harbor, standing.as_ref())?;
         let wiring = Wiring::of(harbor, wish.release, &self.settings)?;
         let common = wiring.common();
-        if let Some(advice) = dropped_session(&wiring) {
+        for advice in [dropped_session(&wiring), wiring.ignored_certificate()].into_iter().flatten() {
             plan.advise(advice);
         }
         let secrets = Secrets::plan(&wiring, &self.settings, plan);
@@ -394,6 +397,36 @@ mod tests {
         assert_eq!(advice("http://harbor.example.com", false, ingress()), None);
         let service = json!({"service": {"type": "ClusterIP"}});
         assert_eq!(advice("http://harbor.example.com", true, service), None, "the proxy removes the flag");
+    }
+
+    #[test]
+    fn users_n7_a_stored_harbor_whose_release_ignores_the_certificate_of_redis_gets_advice() {
+        let advice = |version: &str, certificate: Option<&str>| {
+            let mut harbor = harbor(version, false);
+            harbor.spec.redis.as_mut().unwrap().certificate_ref = certificate.map(str::to_owned);
+            windlass::sketch(&HarborBlueprint::default(), &harbor, &[]).unwrap().advice
+        };
+        let found = advice("2.12.4", Some("redis-ca"));
+        assert_eq!(found.len(), 1, "{found:?}");
+        for part in ["spec.redis.certificateRef", "2.12.4", "clear text", "2.13.0", "remove certificateRef"] {
+            assert!(found[0].contains(part), "{part} in {found:?}");
+        }
+        assert!(advice("2.12.4", None).is_empty());
+        assert!(advice("2.13.0", Some("redis-ca")).is_empty());
+    }
+
+    #[test]
+    fn the_cache_layer_and_the_repositories_of_trivy_reach_the_components() {
+        let mut value = serde_json::to_value(harbor("2.15.2", false)).unwrap();
+        value["spec"]["core"] = json!({"cacheLayer": {"expireHours": 12}});
+        value["spec"]["trivy"] =
+            json!({"storage": {}, "dbRepository": "mirror/db", "javaDBRepository": "mirror/java"});
+        let objects = objects(&serde_json::from_value(value).unwrap());
+        assert_eq!(one(&objects, "Core")["spec"]["cacheLayer"], json!({"expireHours": 12}));
+        let layer = json!({"expireHours": 12, "redis": {"host": "redis", "database": 0}});
+        assert_eq!(one(&objects, "JobService")["spec"]["cacheLayer"], layer);
+        let update = json!({"dbRepository": "mirror/db", "javaDBRepository": "mirror/java", "skip": false});
+        assert_eq!(one(&objects, "Trivy")["spec"]["update"], update);
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub(crate) mod credentials;
 mod data;
 pub(crate) mod expose;
 pub(crate) mod names;
+mod password;
 pub(crate) mod pki;
 pub(crate) mod policies;
 pub(crate) mod proxy;

@@ -35,6 +35,6 @@ pub(crate) use pod::at_field;
 pub use pod::{Pod, USER};
 pub(crate) use probe::{Check, Probes};
 pub(crate) use site::Site;
-pub(crate) use sources::Sources;
+pub(crate) use sources::{DATABASE_KEYS, Sources, unusable_password};
 pub(crate) use trust::Trust;
 pub(crate) use volume::{config_map, empty, mount, mount_part, secret, secret_if_there};

@@ -14,7 +14,7 @@ use crate::config::database::check_word;
 use crate::config::{Confidential, SecretKey};
 
 /// Keys of a PostgreSQL password: ours first, then those that other charts and operators write.
-const DATABASE_KEYS: [&str; 3] = ["postgres-password", "postgresql-password", "password"];
+pub(crate) const DATABASE_KEYS: [&str; 3] = ["postgres-password", "postgresql-password", "password"];
 
 /// The source of a component's values.
 pub struct Sources<'a> {
@@ -61,10 +61,7 @@ impl<'a> Sources<'a> {
         let found = self.one_of(field, secret, &DATABASE_KEYS);
         self.advise_on_key(field, secret, &found.key);
         let text = self.look(secret).and_then(|values| values.text(&found.key));
-        if let Some(Err(unusable)) = text.map(|text| check_word(&text)) {
-            self.missing
-                .push(format!("{field}: the password in Secret {secret}, key {}: {unusable}", found.key));
-        }
+        self.missing.extend(text.and_then(|text| unusable_password(field, secret, &found.key, &text)));
         found
     }
 
@@ -84,7 +81,14 @@ impl<'a> Sources<'a> {
         let message = format!(
             "{field}: Secret {secret} has the password under the key {found}: move it to the key {meant}, the only one that every release reads"
         );
-        if found != meant && !self.advice.contains(&message) {
+        if found != meant {
+            self.advise(message);
+        }
+    }
+
+    /// Adds advice: a setting that works but should be changed.
+    pub(crate) fn advise(&mut self, message: String) {
+        if !self.advice.contains(&message) {
             self.advice.push(message);
         }
     }
@@ -182,4 +186,10 @@ impl<'a> Sources<'a> {
             self.missing.push(message);
         }
     }
+}
+
+/// Returns a message if Harbor's components cannot put a PostgreSQL password into their connection strings.
+pub(crate) fn unusable_password(field: &str, secret: &str, key: &str, password: &str) -> Option<String> {
+    let unusable = check_word(password).err()?;
+    Some(format!("{field}: the password in Secret {secret}, key {key}: {unusable}"))
 }

@@ -437,3 +437,33 @@ async fn a11_a_waiting_harbor_has_not_failed_and_names_the_missing_secret() -> R
     world.ready().await?;
     world.end(operator).await
 }
+
+#[tokio::test]
+async fn users_an_impossible_database_password_is_named_before_anything_is_created_and_can_be_corrected()
+-> Result<()> {
+    let env = or_not_run!(TestEnv::shared().await);
+    let world = World::new(env, "password").await?;
+    let password = |text: &str| json!({"stringData": {"postgres-password": text}});
+    world.change::<Secret>("db", password("two words")).await?;
+    let operator = world.operator().await?;
+    operator.settled().await?;
+    let begun = world.mark()?;
+    world.put::<Harbor>(harbor()).await?;
+    let refused = world
+        .see("sample", "refused for its password", |harbor: &Harbor| {
+            status_and_message(harbor, "Ready").1.contains("spec.database.passwordRef")
+        })
+        .await?;
+    let (status, message) = status_and_message(&refused, "Ready");
+    assert_eq!(status, "False");
+    for part in ["Secret db", "key postgres-password", "choose one without"] {
+        assert!(message.contains(part), "{part} in {message}");
+    }
+    assert!(!message.contains("two words"), "{message}");
+    operator.settled().await?;
+    let created: Vec<String> = world.writes(begun)?;
+    assert!(!created.iter().any(|write| write.contains("sample-harbor")), "{created:#?}");
+    world.change::<Secret>("db", password("password")).await?;
+    world.ready().await?;
+    world.end(operator).await
+}

@@ -143,3 +143,20 @@ pub(super) fn release(site: &Site<'_>) -> Result<Release, PlanError> {
     }
     Release::of(&version).map_err(|error| wrong(&error))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass::live::LONGEST_QUOTE;
+
+    #[test]
+    fn users_d4_the_status_quotes_the_whole_message_of_an_interrupted_first_start() {
+        let (_, message) = START.split_once("harbor_message=\"").unwrap();
+        let (message, _) = message.split_once("\"\n").unwrap();
+        let mark = format!("{DATA}/pgdata/initialising");
+        let message = message.replace("\\\n", "").replace("$harbor_mark", &mark);
+        assert!(!message.contains(['$', '\\', '\n']), "as the shell expands it: {message}");
+        assert!(message.ends_with(&format!("then delete the file {mark}")), "{message}");
+        assert!(message.len() <= LONGEST_QUOTE, "{} bytes: {message}", message.len());
+    }
+}

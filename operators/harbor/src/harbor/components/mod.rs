@@ -17,6 +17,7 @@ use crate::api::postgres::HarborDatabase;
 use crate::api::redis::{RedisConnection, RedisHost};
 use crate::catalogue::{Component, Release};
 use crate::settings::HarborSettings;
+use crate::wiring;
 
 use super::credentials::{Credential, REGISTRY_USER};
 use super::names::{Names, metadata};
@@ -94,6 +95,11 @@ impl<'a> Wiring<'a> {
     /// Returns the connection to one of the Redis databases.
     fn redis(&self, number: i32) -> RedisConnection {
         self.redis.database(number)
+    }
+
+    /// Returns advice if the release ignores the certificate of Redis.
+    pub(crate) fn ignored_certificate(&self) -> Option<String> {
+        wiring::ignored_certificate("spec.redis", self.redis, &self.release)
     }
 
     /// Returns the name of a generated Secret.

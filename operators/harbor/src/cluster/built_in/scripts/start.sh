@@ -17,9 +17,9 @@ if [ -e "$harbor_mark" ]; then
     # have been given data.
     for harbor_file in "$PGDATA"/pg*/postmaster.opts; do
         if [ -e "$harbor_file" ] && ! grep -q listen_addresses "$harbor_file"; then
-            harbor_message="The first initialisation of this database was interrupted, and the server has run \
-since: nothing is deleted, and it does not start. Check its databases and its password, then delete the file \
-$harbor_mark."
+            # The status of the HarborCluster quotes 200 bytes of this message.
+            harbor_message="Initialisation was interrupted, and the server has run since: nothing is deleted. \
+Check its databases and its password, then delete the file $harbor_mark"
             printf '%s\n' "$harbor_message" >&2
             printf '%s\n' "$harbor_message" 2>/dev/null >"${TERMINATION_LOG:-/dev/termination-log}" || true
             exit 1
