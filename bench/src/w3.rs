@@ -97,23 +97,23 @@ async fn measure(
     let mut running = bench.programs.start(plane, &user, &start)?;
     let heard = running.hear("synced", PATIENCE).await?;
     run.guard(heard.value["count"] == size, format!("all {size} keys are known"))?;
-    // Who lists first says so before the watches that follow are open; those are not asked for by a
-    // reconcile.
+    // A program that lists first reports that it is synced before its watches are open. Their requests are
+    // not those of a reconcile.
     eventually(format!("{} watches both kinds", user.name), || async {
         let watches = plane.asked(&user, began).map_err(|error| error.to_string())?.verb("watch");
         let open = ["widgets", "configmaps"].map(|kind| watches.resource(kind).count());
         if open.contains(&0) { Err(format!("{open:?}")) } else { Ok(()) }
     })
     .await?;
-    let mut scene = Scene { plane, user: &user, running: &mut running, run: &mut run, size };
+    let mut noop = NoopRun { plane, user: &user, running: &mut running, run: &mut run, size };
 
     // The first one warms up; it is not counted.
-    scene.asked("resync", "resynced", size).await?;
+    noop.asked("resync", "resynced", size).await?;
     let mut resync = Figures::default();
     for _ in 0..RESYNCS {
-        resync = resync.and(scene.asked("resync", "resynced", size).await?);
+        resync = resync.and(noop.asked("resync", "resynced", size).await?);
     }
-    let flood = scene.asked(&format!("flood {total}"), "flooded", total).await?;
+    let flood = noop.asked(&format!("flood {total}"), "flooded", total).await?;
     run.figure("resync_cpu", resync.cpu / resync.reconciled);
     run.figure("resync_rate", resync.reconciled / resync.wall);
     run.figure("flood_time", flood.wall);
@@ -143,7 +143,7 @@ impl Figures {
     }
 }
 
-struct Scene<'a> {
+struct NoopRun<'a> {
     plane: &'a Plane,
     user: &'a User,
     running: &'a mut Running,
@@ -151,8 +151,8 @@ struct Scene<'a> {
     size: usize,
 }
 
-impl Scene<'_> {
-    /// Has keys sent, and checks what came of it.
+impl NoopRun<'_> {
+    /// Makes the program send keys to itself, and checks the result.
     async fn asked(&mut self, command: &str, event: &str, total: usize) -> Result<Figures> {
         let before = self.plane.mark()?;
         let cpu = self.running.usage()?.cpu;

@@ -115,7 +115,7 @@ pub(crate) async fn run(bench: &Bench) -> Result<Measured> {
 async fn measure(plane: &Plane, running: &mut Running, mut run: Run, size: usize, load: Load) -> Result<Run> {
     running.ask("report", "latencies", Duration::from_secs(10)).await?;
     if load.backlog > 0 {
-        running.tell(&format!("backlog {}", load.backlog)).await?;
+        running.send_command(&format!("backlog {}", load.backlog)).await?;
     }
     let cpu = crate::proc::cpu(running.pid)?;
     let began = Instant::now();

@@ -107,8 +107,8 @@ func run(o Options) error {
 	defer listener.Close()
 
 	plane := newPlane(o)
-	desk := newDesk(plane, o.Linger)
-	go desk.serve(listener)
+	users := newUserServer(plane, o.Linger)
+	go users.serve(listener)
 
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
@@ -130,13 +130,13 @@ func run(o Options) error {
 				running = false
 				break
 			}
-			desk.ready()
+			users.ready()
 		case death := <-plane.deaths:
 			failure = death
 			running = false
-		case <-desk.idle:
+		case <-users.idle:
 			running = false
-		case <-desk.shutdown:
+		case <-users.shutdown:
 			running = false
 		case <-stop:
 			running = false
@@ -145,7 +145,7 @@ func run(o Options) error {
 	cancel()
 	plane.killAll()
 	listener.Close()
-	desk.finish(failure)
+	users.finish(failure)
 	if failure != nil {
 		// The logs are what explains it: they stay until the next start.
 		fmt.Fprintln(os.Stderr, failure)

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::fault::{Action, Fault};
-use super::log::{Delivery, Log, Seen};
+use super::log::{Delivery, Log, LoggedRequest};
 use super::matching::Match;
 use super::request::{RequestSeen, RequestVerb};
 use super::script::{Cast, FaultId, Script};
@@ -208,15 +208,15 @@ impl Control {
         lock(&self.state).watches(wanted).count()
     }
 
-    pub(super) fn seen(&self) -> Vec<Seen> {
+    pub(super) fn seen(&self) -> Vec<LoggedRequest> {
         lock(&self.state).log.entries().cloned().collect()
     }
 
-    pub(super) fn count(&self, counts: impl Fn(&Seen) -> bool) -> usize {
+    pub(super) fn count(&self, counts: impl Fn(&LoggedRequest) -> bool) -> usize {
         lock(&self.state).log.entries().filter(|seen| counts(seen)).count()
     }
 
-    pub(super) fn last_where(&self, holds: impl Fn(&Seen) -> bool) -> Option<u64> {
+    pub(super) fn last_where(&self, holds: impl Fn(&LoggedRequest) -> bool) -> Option<u64> {
         lock(&self.state).log.entries().rev().find(|seen| holds(seen)).map(|seen| seen.sequence)
     }
 

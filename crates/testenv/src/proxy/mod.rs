@@ -111,7 +111,7 @@ pub use endpoint::{FaultProxy, ProxyOptions};
 pub use error::{ProxyError, WaitError};
 pub use fault::{Action, Fault, Occasion, WatchFault, When};
 pub use handles::{FaultHandle, FreezeGuard};
-pub use log::{Delivery, Seen};
+pub use log::{Delivery, LoggedRequest};
 pub use matching::Match;
 pub use request::{RequestSeen, RequestVerb};
 pub use script::Script;

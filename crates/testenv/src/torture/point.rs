@@ -41,7 +41,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// All families.
+    /// All families of disturbances.
     pub const ALL: [Self; 9] = [
         Self::Before,
         Self::After,

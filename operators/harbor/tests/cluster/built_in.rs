@@ -194,7 +194,7 @@ async fn a_database_that_breaks_is_named_and_heals() -> Result<()> {
     world.see("sample-database-0", "there", |_: &Pod| true).await?;
     let pods = world.namespace.api::<Pod>();
     healthy(&world).await?;
-    Story::NeverReady.tell(&pods, "database.goharbor.io/name=sample-database").await?;
+    Story::NeverReady.assign_to(&pods, "database.goharbor.io/name=sample-database").await?;
     let broken = world
         .see("sample", "unhealthy", |cluster: &HarborCluster| {
             status_and_message(cluster, "DatabaseReady").0 == "False"
@@ -204,7 +204,7 @@ async fn a_database_that_breaks_is_named_and_heals() -> Result<()> {
     let (_, message) = status_and_message(&broken, "DatabaseReady");
     assert!(message.contains("StatefulSet sample-database"), "{message}");
     assert_eq!(status_and_message(&broken, "CacheReady").0, "True");
-    Story::Ready.tell(&pods, "database.goharbor.io/name=sample-database").await?;
+    Story::Ready.assign_to(&pods, "database.goharbor.io/name=sample-database").await?;
     healthy(&world).await?;
     world.end(running).await
 }

@@ -259,7 +259,7 @@ async fn a10_trivy_can_be_removed_alone() -> Result<()> {
         })
         .await?;
     let pods = world.namespace.api::<Pod>();
-    Story::Ready.tell(&pods, "trivy.goharbor.io/name=sample-harbor-trivy").await?;
+    Story::Ready.assign_to(&pods, "trivy.goharbor.io/name=sample-harbor-trivy").await?;
     world.ready().await?;
     world.get::<NetworkPolicy>("sample-harbor-trivy-ingress").await?;
 
@@ -362,7 +362,7 @@ async fn an_upgrade_begins_with_core_and_stops_there_if_core_does_not_come_up() 
     }
 
     let pods = world.namespace.api::<Pod>();
-    Story::Ready.tell(&pods, "core.goharbor.io/name=sample-harbor-core").await?;
+    Story::Ready.assign_to(&pods, "core.goharbor.io/name=sample-harbor-core").await?;
     let ready = world.ready().await?;
     assert_eq!(json!(ready.status)["version"], "2.15.2");
     let registry: Registry = world.get("sample-harbor").await?;
