@@ -23,7 +23,7 @@ const QUESTION: &str = "select version, dirty from schema_migrations limit 1";
 /// A database with its credentials.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// The database.
+    /// The address and name of the database.
     pub database: Database,
     /// The password of the user.
     pub password: Confidential,

@@ -84,7 +84,7 @@ pub(crate) async fn play_minio(world: &World, cluster: &str) -> Result<()> {
     say::<Tenant>(world, &name, status).await
 }
 
-/// cert-manager's kind.
+/// The kind Certificate of cert-manager.
 pub(crate) fn certificates() -> CustomResourceDefinition {
     definition("cert-manager.io", "v1", "Certificate", "certificates", true)
 }

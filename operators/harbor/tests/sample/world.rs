@@ -63,7 +63,7 @@ impl World {
         Ok(())
     }
 
-    /// Deletes it.
+    /// Deletes the object from the cluster.
     pub(crate) async fn delete(&self, object: &Value) -> Result<()> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let _ = self.api(object).delete(name, &kube::api::DeleteParams::default()).await?;
