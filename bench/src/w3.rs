@@ -1,15 +1,14 @@
-//! W3: what a reconcile costs that finds nothing to do.
+//! W3: the cost of a reconcile that finds nothing to do.
 //!
 //! **Measures** a controller whose reconcile reads a Widget and the ConfigMap of its name from the cache and
 //! compares their colors, with 1 and with 10 workers: (a) a resync, each key once; (b) a flood, a million
 //! keys through a bounded channel of 1,024 places, round robin over all. Reconciles per second of wall clock,
 //! and CPU time per reconcile, which the subject takes by its own clock and the harness from `/proc`; the
-//! harness's counts. What one reconcile costs is told by the resync: in a flood the queue merges keys that
-//! wait, so there the same keys may be any number of reconciles, and what compares is the cost of all that
-//! was sent.
+//! harness's counts. The resync shows the cost of one reconcile. In a flood the queue merges waiting keys, so
+//! that the same keys may cause any number of reconciles; there, the cost of all keys together is compared.
 //!
-//! **Guards**: every key is seen, no comparison fails, what was sent is what was asked for, and the audit log
-//! has not a single request of this user between begin and end: caches only.
+//! **Guards**: every key is seen, no comparison fails, the number of sent keys is the requested one, and the
+//! audit log has no request of this user during the measurement: reads are served by the cache only.
 //!
 //! **Does not show** what happens when something changes; and with one core per subject, ten workers show
 //! what concurrency costs, not what it gains.

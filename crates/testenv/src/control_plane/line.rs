@@ -153,8 +153,8 @@ impl Drop for Line {
     }
 }
 
-/// Sorts what arrives: progress to the reporter, a farewell to everybody, the rest
-/// to whoever asked. Ends with the connection.
+/// Dispatches received messages: progress to the reporter, the end of the control plane to all, and replies
+/// to their callers. Ends with the connection.
 fn read(stream: UnixStream, replies: &Sender<Reply>, end: &End, reporter: &Reporter) {
     let part = |gone: Gone| {
         // Before that, it is an error of the attempt.

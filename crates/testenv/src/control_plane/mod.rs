@@ -130,7 +130,7 @@ impl ControlPlane {
         self.line().ask(&Request { op: "keep", ..Request::default() })
     }
 
-    /// Stops the instance, whoever uses it, and waits until it has ended.
+    /// Stops the instance, even if it has users, and waits until it has ended.
     pub fn shutdown(self) -> Result<()> {
         shutdown(&self.facts.dir)
     }

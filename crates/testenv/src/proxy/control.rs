@@ -1,4 +1,4 @@
-//! The state that a running proxy and its handles share: who is hit by what, what waits, what flows.
+//! The state that a running proxy and its handles share: faults, held requests and open streams.
 //!
 //! One lock guards it, and nothing awaits under it. A valve's own lock may be taken while this one is held,
 //! never the other way round.

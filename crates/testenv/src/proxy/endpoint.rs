@@ -103,8 +103,8 @@ impl FaultProxy {
         self.address
     }
 
-    /// Replaces all faults by those of a script, and gives their handles in its order. What the old ones held
-    /// is released; counting begins anew.
+    /// Replaces all faults by those of a script, and returns their handles in its order. Requests that the
+    /// old faults held are released; counting begins again.
     pub fn set(&self, script: impl Into<Script>) -> Vec<FaultHandle> {
         let handle = |(id, tally, fault)| FaultHandle::new(Arc::clone(&self.control), id, tally, fault);
         self.control.set(script.into()).into_iter().map(handle).collect()

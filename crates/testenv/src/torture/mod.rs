@@ -22,7 +22,7 @@
 //! | [`frozen`](Family::Frozen) | the leader is suspended after the write, goes on when a standby leads, and must not write any more | every write, with a [Lease](Torture::lease) |
 //! | [`unobserved`](Family::Unobserved) | cut off; something is changed and changed back; connected again | every [reversal](Torture::reversal) |
 //!
-//! A killed operator is started anew at once, and the scenario goes on to its end. At the end of every step
+//! A killed operator is restarted at once, and the scenario goes on to its end. At the end of every step
 //!
 //! - the operator comes to rest: it sends nothing but lists and watches;
 //! - the state is that of the undisturbed run: names, labels, annotations, finalizers, owners, specs, data;

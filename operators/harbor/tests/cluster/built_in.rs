@@ -15,8 +15,8 @@ use crate::world::World;
 const CLAIMS: [&str; 3] = ["sample-database", "sample-redis", "sample-registry"];
 const PASSWORDS: [&str; 2] = ["sample-database-password", "sample-redis"];
 
-/// Wants a HarborCluster to have come in order: passwords and volumes, the servers on them, the Harbor that
-/// is told of them, its Core.
+/// Checks that the objects of a HarborCluster were created in order: passwords and volumes, the servers that
+/// use them, the Harbor that refers to the servers, its Core.
 fn came_in_order(asked: &Requests) -> Result<()> {
     let written = Written::of(asked);
     let harbor = "harbors sample-harbor";
@@ -50,7 +50,7 @@ async fn seam_h2_deletion_needs_no_finalizer_and_retains_volumes_and_passwords_f
     print("built in", &asked);
     came_in_order(&asked)?;
 
-    // What the Harbor is told are names.
+    // The Harbor refers to the servers by names.
     let harbor: Harbor = world.get("sample-harbor").await?;
     let (redis, database) = (harbor.spec.redis.unwrap(), harbor.spec.database.unwrap());
     let host = |service: &str| format!("{service}.{}.svc", world.namespace.name());
@@ -120,7 +120,7 @@ async fn seam_h2_deletion_needs_no_finalizer_and_retains_volumes_and_passwords_f
         assert_eq!(world.get::<Secret>(name).await?.data, data, "{name}");
     }
 
-    // Asked to, it takes all of it along: what is to go with it says so before it is deleted.
+    // With this policy everything is deleted with it: its objects are marked before the deletion.
     world.change::<HarborCluster>("sample", json!({"spec": {"deletionPolicy": "Delete"}})).await?;
     for name in CLAIMS {
         let owned = |claim: &PersistentVolumeClaim| !claim.owner_references().is_empty();

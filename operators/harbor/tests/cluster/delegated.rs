@@ -86,7 +86,7 @@ async fn a_full_stack_is_healthy_on_real_health_within_its_budget_and_then_costs
     let room = BUDGET - WITHOUT_STATUS;
     assert!(others <= WITHOUT_STATUS, "{others} requests, and room for {room} of status");
 
-    // What the Harbor is told.
+    // The Harbor refers to the servers of the other operators.
     let harbor: Harbor = world.get("sample-harbor").await?;
     let redis = harbor.spec.redis.unwrap();
     assert_eq!(

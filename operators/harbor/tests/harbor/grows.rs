@@ -1,5 +1,5 @@
-//! A small Harbor that grows while it runs, and becomes small again: what comes with a component goes with
-//! it, and nobody else notices but Core, which is told where some of them are.
+//! A small Harbor that grows while it runs, and becomes small again: the objects of a component are created
+//! and deleted with it, and of the others only Core changes, which has the URLs of some components.
 
 use std::collections::{BTreeMap, BTreeSet};
 

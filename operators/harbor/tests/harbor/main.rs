@@ -30,7 +30,7 @@ const BUDGET: usize = 70;
 /// The part of it that is for objects and for following what they need: one write each, and one watch each.
 const WITHOUT_STATUS: usize = 54;
 
-/// The Secrets that each component is told of, by the ends of their names.
+/// The Secrets that each component refers to, by the ends of their names.
 const TOLD: [(&str, &[&str]); 5] = [
     ("registrycontrollers", &["core-secret", "jobservice-secret", "internal-tls-registryctl"]),
     ("registries", &["registry-basicauth", "registry-http", "internal-tls-registry"]),
@@ -50,8 +50,8 @@ const TOLD: [(&str, &[&str]); 5] = [
     ("portals", &["internal-tls-portal"]),
 ];
 
-/// Wants a Harbor to have come in order: Secrets and certificates before those who are told of them, the
-/// registry before Core, the jobs after it, and the way in when there is something to come to.
+/// Checks that the objects of a Harbor were created in order: Secrets and certificates before the components
+/// that refer to them, the registry before Core, JobService after Core, and the Ingress last.
 fn came_in_order(asked: &Requests) -> Result<()> {
     let written = Written::of(asked);
     let of = |kind: &str, part: &str| format!("{kind} sample-harbor-{part}");

@@ -70,7 +70,7 @@ impl World {
         Ok(())
     }
 
-    /// Waits until the status of a component says so; gives its message.
+    /// Waits until a component has this condition, and returns its message.
     pub(crate) async fn status(
         &self,
         object: &Value,

@@ -162,7 +162,7 @@ pub(crate) fn tls_secret(of: &str) -> String {
     format!("{N}-internal-tls-{of}")
 }
 
-/// Everything that belongs to a Harbor, but for what its user has.
+/// Creates everything that belongs to a Harbor, except for the objects of its user.
 pub(crate) async fn build(world: &World) -> Result<()> {
     world
         .put::<Secret>(json!({"metadata": {"name": "redis"}, "stringData": {"redis-password": "pass/word"}}))

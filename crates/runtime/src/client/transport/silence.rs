@@ -3,9 +3,9 @@
 //! Silence is counted in steps that this process was able to make, not by the clock: a process that had no
 //! processor for seconds has not read what has arrived meanwhile, and must not blame the connection.
 //!
-//! A server may be as busy. Whoever closes the connections of a busy server and opens new ones, each with a
-//! TLS handshake, keeps it busy. So a connection that was found silent makes the client more patient with the
-//! next ones, until a response arrives.
+//! A server may be as busy. A client that closes its connections to a busy server and opens new ones, each
+//! with a TLS handshake, keeps it busy. So a connection that was found silent makes the client more patient
+//! with the next ones, until a response arrives.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
