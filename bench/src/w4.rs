@@ -13,8 +13,8 @@
 //! their own, and count against the target); after the deletion no Widget is left.
 //!
 //! **Does not show** the garbage collector: it is off, so the children of Go's Widgets stay, while Windlass,
-//! which has a finalizer only for the sake of an ordered teardown, deletes the five itself and then lets go.
-//! Its delete phase is therefore more work. It says nothing of rollouts that take their time.
+//! which has a finalizer only for an ordered teardown, deletes the five itself and then removes the
+//! finalizer. Its delete phase is therefore more work. Slow rollouts are not measured either.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -68,7 +68,7 @@ const FIGURES: &[Figure] = &[
 
 /// The number of owners reconciled at the same time.
 pub(crate) const WORKERS: usize = 10;
-/// A phase is over when nothing was asked for so long.
+/// A phase is over when there was no request for this time.
 const CALM: Duration = Duration::from_millis(1500);
 
 pub(crate) async fn run(bench: &Bench) -> Result<Measured> {

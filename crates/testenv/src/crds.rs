@@ -91,7 +91,7 @@ async fn until_served(
 /// check is skipped for users that may update all of them, such as administrators.
 const CHECKED_USER: &str = "system:kube-controller-manager";
 
-/// Admission learns of new kinds up to half a minute later than everybody else: until then it forbids
+/// Admission learns of new kinds up to half a minute later than the rest of the server: until then it forbids
 /// children that would block the deletion of such an owner, whatever the rights are. Waits for the end of
 /// that, so that whatever is forbidden later is a right that is missing. A cluster that does not check that,
 /// or does not let us try, is not waited for.

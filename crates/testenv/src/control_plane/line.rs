@@ -67,7 +67,7 @@ impl std::fmt::Debug for Reply {
 pub struct Gone {
     /// The reason, in words.
     pub reason: String,
-    /// True if somebody stopped the control plane; false if it broke down.
+    /// True if the control plane was stopped on request; false if it broke down.
     pub on_purpose: bool,
 }
 

@@ -58,7 +58,7 @@ impl Tally {
 #[derive(Debug)]
 pub(super) struct Control {
     state: Mutex<ControlState>,
-    /// Changes whenever something happened that somebody may wait for.
+    /// Changes whenever something happened that a caller may wait for.
     happened: watch::Sender<()>,
     patience: Duration,
     names_creates: AtomicBool,
@@ -192,7 +192,7 @@ impl Control {
         });
     }
 
-    /// Breaks the open watches and says how many there were.
+    /// Breaks the open watches, and returns their number.
     pub(super) fn break_watches(&self, wanted: &Match, how: impl Fn(&Valve)) -> usize {
         self.change(|state| {
             let broken: Vec<u64> =
@@ -246,7 +246,7 @@ impl Control {
     pub(super) fn hit(&self, id: FaultId, sequence: u64) -> Option<Gate> {
         self.change(|state| {
             let (fault, tally) = state.faults.get(&id)?;
-            // Before the hit is known, so that nobody can release what does not wait yet.
+            // Before the hit is known, so that a request is not released before it waits.
             let gate = Gate(tally.gate.subscribe());
             tally.hits.fetch_add(1, Ordering::AcqRel);
             if let Some(seen) = state.log.entry(sequence) {

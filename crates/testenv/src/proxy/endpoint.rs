@@ -121,12 +121,12 @@ impl FaultProxy {
         self.control.clear();
     }
 
-    /// Cuts the connections of the watches that are open now and match; says how many.
+    /// Cuts the connections of the open watches that match, and returns their number.
     pub fn cut_watches(&self, wanted: &Match) -> usize {
         self.control.break_watches(wanted, Valve::cut)
     }
 
-    /// Leaves the clients of the watches that are open now and match on dead connections; says how many.
+    /// Leaves the clients of the open watches that match on dead connections, and returns their number.
     pub fn half_open(&self, wanted: &Match) -> usize {
         self.control.break_watches(wanted, Valve::half_open)
     }

@@ -23,9 +23,9 @@ pub(super) enum Fault {
 /// Bytes that were delivered.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    /// From the client to the server.
+    /// The direction from the client to the server.
     pub(super) sent: AtomicU64,
-    /// From the server to the client.
+    /// The direction from the server to the client.
     pub(super) received: AtomicU64,
 }
 

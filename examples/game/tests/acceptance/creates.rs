@@ -22,7 +22,7 @@ fn belongs<K: Namespaced>(object: &K, game: &Game) {
     assert_eq!((owner.controller, owner.block_owner_deletion), (Some(true), Some(true)));
 }
 
-/// As much of `found` as `wanted` names.
+/// Returns the part of `found` that `wanted` names.
 fn has(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
         (Value::Object(found), Value::Object(wanted)) => {

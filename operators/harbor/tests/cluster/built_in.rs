@@ -1,4 +1,4 @@
-//! With a cache, a database and a storage that we run.
+//! A HarborCluster with built-in cache, database and storage.
 
 use anyhow::Result;
 use harbor_operator::api::{Core, Harbor, HarborCluster};

@@ -1,4 +1,4 @@
-//! With a cache, a database and a storage that other operators run; the test plays their part.
+//! A HarborCluster whose cache, database and storage are run by other operators; the test stands in for them.
 use anyhow::Result;
 use harbor_operator::api::{Harbor, HarborCluster};
 use harbor_operator::cluster::delegated::{Postgresql, RedisFailover, Tenant};

@@ -1,4 +1,4 @@
-//! With a cache, a database and a storage that others look after.
+//! A HarborCluster with external cache, database and storage.
 
 use anyhow::Result;
 use harbor_operator::api::{Harbor, HarborCluster};

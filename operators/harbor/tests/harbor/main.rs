@@ -312,7 +312,7 @@ async fn a_harbor_exposed_by_a_service_has_a_proxy() -> Result<()> {
     assert!(certificate.data.unwrap().contains_key("ca.crt"));
     assert_eq!(world.namespace.api::<Ingress>().list(&ListParams::default()).await?.items.len(), 0);
 
-    // To an Ingress: the proxy and its certificate go.
+    // The change to an Ingress deletes the proxy and its certificate.
     let ingress = json!({"ingress": {"host": "harbor.example.com"}, "tls": {"certificateRef": "public"}, "service": null});
     world.change::<Harbor>("sample", json!({"spec": {"expose": {"core": ingress}}})).await?;
     world.ready().await?;
