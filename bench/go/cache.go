@@ -20,7 +20,7 @@ import (
 	"windlass.dev/bench/api"
 )
 
-// Cache mode: hold every object of a kind and prove it by answering for them.
+// Cache mode: caches every object of a kind, and proves it by answering reads.
 
 type cacheSynced struct {
 	Event string `json:"event"`
@@ -106,7 +106,7 @@ func (s *subject) cachedKind() client.Object {
 	}
 }
 
-// cacheCount prints how many objects there are, with checksums nobody can guess.
+// cacheCount prints the number of objects, with checksums that cannot be guessed.
 func (s *subject) cacheCount(ctx context.Context, mgr ctrl.Manager) error {
 	objects, err := cached(ctx, mgr, s.cachedKind())
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *subject) cacheCount(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// cacheRead prints one object as the cached client gives it.
+// cacheRead prints one object as the cached client returns it.
 func (s *subject) cacheRead(ctx context.Context, mgr ctrl.Manager, args []string) error {
 	if len(args) != 2 {
 		return fmt.Errorf("want a namespace and a name, got %d words", len(args))

@@ -24,12 +24,12 @@ const (
 	configVolume           = "config"
 )
 
-// child is one wanted child: what to apply, and where to read what is cached of it.
+// child is one desired child: the object to apply, and its cached state.
 type child struct {
 	apply  runtime.ApplyConfiguration
 	meta   *metav1ac.ObjectMetaApplyConfiguration
 	cached client.Object
-	// fresh says that apply holds the API server's answer to it.
+	// fresh is true if apply holds the API server's answer.
 	fresh bool
 }
 
@@ -43,7 +43,7 @@ func (c *children) all() []*child {
 	return []*child{&c.serviceAccount, &c.configMap, &c.secret, &c.service, &c.deployment}
 }
 
-// rolledOut says whether the Deployment is available at the scale and generation
+// rolledOut reports whether the Deployment is available at the scale and generation
 // wanted. It believes the answer to an apply before the cache, which may not have
 // seen that apply yet.
 func (c *children) rolledOut(replicas int32) bool {

@@ -15,7 +15,7 @@ import (
 type command func(ctx context.Context, args []string) error
 
 // serveCommands answers lines until the context ends or one of them is "quit". The
-// end of the input ends nothing: a subject may be started with no one at its stdin.
+// end of the input ends nothing: a subject may be started without a stdin.
 func (s *subject) serveCommands(ctx context.Context, input io.Reader, commands map[string]command) error {
 	lines := make(chan string)
 	// A read of stdin cannot be interrupted, so this goroutine lives until the next

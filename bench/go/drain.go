@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// drainPoll is how often drained looks; it only begins when everything was sent.
+// drainPoll is the polling interval of drained, which begins when everything was sent.
 const drainPoll = 250 * time.Microsecond
 
 // moment is a point in time on both clocks of a measurement.
@@ -22,8 +22,8 @@ func now() (moment, error) {
 	return moment{wall: time.Now(), cpu: cpu}, err
 }
 
-// drained returns when sent says that all is in the queue, the queue is empty and no
-// reconcile runs, and says when that was.
+// drained waits until sent reports that all keys are in the queue, the queue is empty
+// and no reconcile runs, and returns that time.
 func (n *noop) drained(ctx context.Context, queue requestQueue, sent func() bool) (moment, error) {
 	for {
 		if sent() && queue.Len() == 0 && n.tally.begun.Load() == n.tally.finished.Load() {
@@ -47,7 +47,7 @@ func (n *noop) drained(ctx context.Context, queue requestQueue, sent func() bool
 	}
 }
 
-// queueIdle says whether every request the queue handed out has come back. The queue
+// queueIdle reports whether every request the queue handed out has come back. The queue
 // observes a wait when it hands one out, and a duration when it is done.
 func queueIdle() (bool, error) {
 	families, err := metrics.Registry.Gather()

@@ -85,7 +85,7 @@ func tuneFanout(options *ctrl.Options) {
 	options.Client.Cache = &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}
 }
 
-// Reconcile brings the children of one Widget to where its spec wants them.
+// Reconcile brings the children of one Widget to the state that its spec describes.
 func (f *fanout) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	widget := &api.Widget{}
 	if err := f.Get(ctx, req.NamespacedName, widget); err != nil {
@@ -111,7 +111,7 @@ func (f *fanout) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	return ctrl.Result{}, f.report(ctx, widget, wanted.rolledOut(widget.Spec.Replicas))
 }
 
-// hold puts the finalizer on before anything exists that it is to guard.
+// hold adds the finalizer before any child exists.
 func (f *fanout) hold(ctx context.Context, widget *api.Widget) (*api.Widget, error) {
 	if !f.finalizer || controllerutil.ContainsFinalizer(widget, finalizerName) {
 		return widget, nil
@@ -124,7 +124,8 @@ func (f *fanout) hold(ctx context.Context, widget *api.Widget) (*api.Widget, err
 	return held, nil
 }
 
-// release lets a deleted Widget go. Its children are the garbage collector's.
+// release removes the finalizer of a deleted Widget. The garbage collector deletes
+// its children.
 func (f *fanout) release(ctx context.Context, widget *api.Widget) error {
 	if !controllerutil.ContainsFinalizer(widget, finalizerName) {
 		return nil
@@ -138,12 +139,12 @@ func (f *fanout) release(ctx context.Context, widget *api.Widget) error {
 }
 
 // patchFinalizers sends the difference. A merge patch replaces the whole list, so it
-// names the version it was made from, lest it undo what others did to the list.
+// names the version it was computed from, so that it cannot undo changes of others.
 func (f *fanout) patchFinalizers(ctx context.Context, from, to *api.Widget) error {
 	return f.Patch(ctx, to, client.MergeFromWithOptions(from, client.MergeFromWithOptimisticLock{}))
 }
 
-// report writes the status if it says anything new.
+// report writes the status if it has changed.
 func (f *fanout) report(ctx context.Context, widget *api.Widget, ready bool) error {
 	status := statusOf(widget, ready)
 	if sameStatus(&widget.Status, status) {

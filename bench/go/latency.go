@@ -19,7 +19,7 @@ import (
 	"windlass.dev/bench/api"
 )
 
-// Latency mode: how long an event takes from its sender's hand to the reconcile.
+// Latency mode: the time of an event from its sender to the reconcile.
 
 const (
 	sentAnnotation = "bench.windlass.dev/sent"
@@ -74,8 +74,8 @@ func runLatency(ctx context.Context, s *subject) error {
 	return mgr.Start(ctx)
 }
 
-// Reconcile notes when it saw a Widget that was stamped anew. Keys of the backlog
-// belong to no Widget and only take their time.
+// Reconcile records when it saw a Widget with a new stamp. Keys of the backlog
+// belong to no Widget and only take time.
 func (l *latency) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if strings.HasPrefix(req.Name, backlogPrefix) {
 		time.Sleep(backlogTime)
@@ -93,7 +93,7 @@ func (l *latency) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	now := time.Now().UnixNano()
 	sent, err := strconv.ParseInt(stamp, 10, 64)
 	if err != nil {
-		// Trying again would not help: it has to be stamped anew.
+		// A retry would not help: the Widget needs a new stamp.
 		ctrl.LoggerFrom(ctx).Error(err, "Ignoring a malformed stamp", "stamp", stamp)
 		return ctrl.Result{}, nil
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Life mode: start, stop and failover, each visible from outside. Without Widgets
-// and commands it is also what an idle operator weighs.
+// and commands it also measures the memory of an idle operator.
 
 const (
 	slowColor = "slow"
@@ -84,7 +84,7 @@ func (s *subject) electLeader(options *ctrl.Options) {
 	}
 }
 
-// Reconcile says that it ran and, for a slow Widget, that it was left to finish.
+// Reconcile reports that it ran and, for a slow Widget, that it was allowed to finish.
 func (l *life) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	l.out.emit(lifeReconciled{Event: "reconciled", Name: req.Name, AtNanos: time.Now().UnixNano()})
 
@@ -93,7 +93,7 @@ func (l *life) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if l.slow && widget.Spec.Color == slowColor {
-		// Deaf to the context on purpose: it stands for work that must not be torn.
+		// Ignores the context on purpose: it stands for work that must not be interrupted.
 		time.Sleep(slowTime)
 		l.out.emit(lifeFinished{Event: "finished", Name: req.Name})
 	}

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// subject is what every mode gets: its flags, its voice and a way to end itself.
+// subject is passed to every mode: its flags, its output and a way to end itself.
 type subject struct {
 	flags
 	out  *reporter

@@ -33,8 +33,8 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, builder.AddToScheme(scheme)
 }
 
-// newManager builds the manager of a mode. adjust may change the options it starts
-// from, which are controller-runtime's defaults but for what is commented on here.
+// newManager builds the manager of a mode. adjust may change its options, which are
+// controller-runtime's defaults, except for those with a comment here.
 func (s *subject) newManager(adjust func(*ctrl.Options)) (ctrl.Manager, error) {
 	scheme, err := newScheme()
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *subject) newManager(adjust func(*ctrl.Options)) (ctrl.Manager, error) {
 		HealthProbeBindAddress: s.health,
 		Metrics:                metricsserver.Options{BindAddress: s.metrics},
 		Controller:             config.Controller{MaxConcurrentReconciles: s.workers},
-		// The ten-hourly resync would be no trouble, but the rules say off.
+		// The resync every ten hours would do no harm, but the rules of the benchmark turn it off.
 		Cache: cache.Options{SyncPeriod: new(time.Duration(0))},
 	}
 	if s.tuned {
@@ -77,7 +77,7 @@ func (s *subject) newManager(adjust func(*ctrl.Options)) (ctrl.Manager, error) {
 // tune applies what every mode of the tuned row has; modes add transforms that know
 // what they read. GOMEMLIMIT is the third part and comes from the environment.
 func tune(options *ctrl.Options) {
-	// Nobody here reads managedFields, often a third of an object.
+	// No code here reads managedFields, which are often a third of an object.
 	options.Cache.DefaultTransform = cache.TransformStripManagedFields()
 	// Reads share memory with the cache: no reconciler may write to what it got
 	// without a copy of its own.

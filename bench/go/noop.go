@@ -19,7 +19,7 @@ import (
 	"windlass.dev/bench/api"
 )
 
-// Noop mode: what a reconcile costs that finds everything as it should be.
+// Noop mode: the cost of a reconcile that finds nothing to do.
 
 const (
 	colorKey = "color"
@@ -188,7 +188,7 @@ func (n *noop) keys(ctx context.Context) ([]ctrl.Request, error) {
 }
 
 // measure sends total requests, round robin over the keys and as fast as they are
-// taken, and prints what became of them once the queue is empty.
+// taken, and prints the result once the queue is empty.
 func (n *noop) measure(
 	ctx context.Context, queue requestQueue, name string, keys []ctrl.Request, total int,
 ) error {

@@ -8,7 +8,7 @@ import (
 )
 
 // tally counts reconciles. Its cost is paid inside the measured path, so it is
-// atomics but for the set that proves every key was seen.
+// atomics, except for the set that proves that every key was seen.
 type tally struct {
 	enqueued, begun, finished, mismatches atomic.Int64
 

@@ -84,7 +84,7 @@ func keepService(object *corev1.Service) {
 	*object = corev1.Service{ObjectMeta: slimChild(&object.ObjectMeta)}
 }
 
-// keepDeployment also leaves the two numbers readiness is made of.
+// keepDeployment also keeps the two numbers that readiness is computed from.
 func keepDeployment(object *appsv1.Deployment) {
 	*object = appsv1.Deployment{
 		ObjectMeta: slimChild(&object.ObjectMeta),

@@ -134,7 +134,7 @@ impl Admin {
                 let (api, plural) = kind.split_once('@').unwrap_or_default();
                 self.delete(&format!("/{api}/namespaces/{namespace}/{plural}")).await?;
             }
-            // Services of old knew no deletion of collections.
+            // Older API servers cannot delete collections of Services.
             for service in self.list(&format!("/api/v1/namespaces/{namespace}/services")).await? {
                 let name = text(&service["metadata"]["name"]);
                 self.delete(&format!("/api/v1/namespaces/{namespace}/services/{name}")).await?;

@@ -1,4 +1,4 @@
-//! The command line, and what it sets going.
+//! The command line, and the runs that it starts.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -19,18 +19,17 @@ Each workload runs three subjects: windlass (bench/subject), go (bench/go, contr
 stripped caches, no deep copies, and GOMEMLIMIT). Both programs are built first; only Rust and Go are needed. Then a control plane of \
 this machine's own is started for each group of cells, on core 0 with this program; the subject has core 1.
 
-A guard that does not hold ends the run with an error: there are no figures of wrong work. Raw data go to bench/results/<workload>.json, \
+A guard that fails ends the run with an error, so that no figures of wrong work are published. Raw data go to bench/results/<workload>.json, \
 tables to bench/results/README.md.
 
 Examples:
-  cargo run --release -p bench -- smoke                      does everything work? under three minutes
-  cargo run --release -p bench -- w4                         one workload
-  cargo run --release -p bench -- w2 --sizes 1000 --runs 1   quickly
-  cargo run --release -p bench -- all                        everything but the soak: hours, on a machine that does nothing else
-  cargo run --release -p bench -- micro memory               the runtime alone";
+  cargo run --release -p bench -- smoke                      check that everything works, in under three minutes
+  cargo run --release -p bench -- w4                         measure one workload
+  cargo run --release -p bench -- w2 --sizes 1000 --runs 1   measure quickly
+  cargo run --release -p bench -- all                        measure everything except the soak: hours, on an idle machine
+  cargo run --release -p bench -- micro memory               measure the runtime alone";
 
-/// Measures Windlass side by side with Go's controller-runtime: the same work, the same control plane, in
-/// turns
+/// Measure Windlass and Go's controller-runtime side by side, with the same work on the same control plane
 #[derive(Debug, Parser)]
 #[command(after_help = AFTER)]
 pub(crate) struct Cli {
@@ -45,7 +44,7 @@ struct Flags {
     /// Number of measurements of each cell; the median counts
     #[arg(long, global = true, default_value_t = 3, value_name = "NUMBER")]
     runs: usize,
-    /// Numbers of objects to measure with, separated by commas; otherwise the workload's own
+    /// Numbers of objects to measure with, separated by commas [default: the sizes of the workload]
     #[arg(long, global = true, value_delimiter = ',', value_name = "NUMBERS")]
     sizes: Option<Vec<usize>>,
     /// Subjects to measure, separated by commas
@@ -54,10 +53,10 @@ struct Flags {
     /// Directory of the results [default: bench/results]
     #[arg(long, global = true, value_name = "DIR")]
     results: Option<PathBuf>,
-    /// Build our subject without optimisation: to see whether it works
+    /// Build the Windlass program without optimisation, to check only that it works
     #[arg(long, global = true, hide = true)]
     debug_subject: bool,
-    /// Do as little as possible: guards only
+    /// Measure the smallest sizes once, to check the guards only
     #[arg(long, global = true, hide = true)]
     tiny: bool,
 }
@@ -66,13 +65,13 @@ struct Flags {
 enum Command {
     #[command(flatten)]
     One(Which),
-    /// All workloads, one after the other (except the soak)
+    /// Run all workloads one after the other, except the soak
     All,
-    /// Every workload, tiny: guards and correctness only, nothing is written
+    /// Check the guards of every workload with the smallest sizes, and write no results
     Smoke,
-    /// Write the tables again from the raw data
+    /// Write the tables again from the raw data of earlier runs
     Tables,
-    /// Parts of the runtime alone, without a cluster and without Go
+    /// Measure parts of the runtime alone, without a cluster and without Go
     Micro {
         #[command(subcommand)]
         micro: Micro,
@@ -82,23 +81,23 @@ enum Command {
 /// The workload to run.
 #[derive(Clone, Copy, Debug, Subcommand)]
 enum Which {
-    /// Time and peak memory from an empty to a full cache
+    /// Measure the time and the peak memory to fill a cache
     W1,
-    /// Memory of a cached object: full, needed, metadata
+    /// Measure the memory of a cached object: whole, only the fields that are read, only metadata
     W2,
-    /// No-op reconciles: throughput and CPU
+    /// Measure throughput and CPU of reconciles that find nothing to do
     W3,
-    /// Five children for every owner: create, change, quiet, delete
+    /// Measure an operator with five children per owner: create, change, idle, delete
     W4,
-    /// Latency from a change to its reconcile
+    /// Measure the latency from a change to its reconcile
     W5,
-    /// Footprint, start, stop, failover
+    /// Measure binary size, idle memory, start, stop and failover
     W6,
-    /// The queue alone
+    /// Measure the work queue alone, without a cluster
     W9,
-    /// Growth with 1,000, 10,000 and 50,000 objects
+    /// Measure growth with 1,000, 10,000 and 50,000 objects
     W10,
-    /// Random edits while the API server is killed, for a long time
+    /// Edit objects at random for a long time while the API server is killed again and again
     Soak {
         /// Duration of the soak in minutes
         #[arg(long, default_value_t = 20.0)]
@@ -160,7 +159,7 @@ pub(crate) fn run(cli: &Cli) -> Result<()> {
     };
     let mut programs = Programs::build(&root, &options.subjects, cli.options.debug_subject)?;
     if !smoke {
-        // Where no time is looked at, all cores are for everybody.
+        // A smoke run measures no times, so its programs may use all cores.
         programs.pin()?;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
@@ -175,7 +174,7 @@ pub(crate) fn run(cli: &Cli) -> Result<()> {
     Ok(())
 }
 
-/// One workload after the other; each has its table as soon as it is done.
+/// Runs one workload after the other, and writes the table of each as soon as it is done.
 async fn in_turn(bench: Bench, lane: Vec<Which>, results: Option<&Path>) -> Result<()> {
     for which in lane {
         let workload = which.workload();
@@ -191,8 +190,8 @@ async fn in_turn(bench: Bench, lane: Vec<Which>, results: Option<&Path>) -> Resu
     Ok(())
 }
 
-/// The lanes that run at the same time: one lane where times are measured. In a smoke test, what needs no
-/// control plane runs beside what does; there is one control plane at a time.
+/// Returns the lanes that run at the same time: one lane where times are measured. In a smoke run, workloads
+/// without a control plane run beside those with one; there is one control plane at a time.
 fn lanes(which: Vec<Which>, smoke: bool) -> Vec<Vec<Which>> {
     if !smoke {
         return vec![which];
@@ -213,7 +212,7 @@ fn command() -> String {
     format!("cargo run --release -p bench -- {}", words.join(" "))
 }
 
-/// All tables, from whatever raw data there are.
+/// Writes all tables for which there are raw data.
 fn write_tables(results: &Path) -> Result<()> {
     let mut text = "# Side by side with Go\n\n\
         The same work by Windlass and by Go's controller-runtime, on the same control plane, in turns. `go` is controller-runtime as it \
@@ -233,4 +232,16 @@ fn say(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{text}")?;
     Ok(out.flush()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn commands_and_flags_can_be_understood_alone() {
+        windlass_operator::check_help(&Cli::command()).unwrap();
+    }
 }

@@ -67,7 +67,7 @@ pub(crate) struct Judged {
 }
 
 impl Target {
-    /// Judges the medians: ours, and `other` of whom it is compared with.
+    /// Judges the medians: that of Windlass, and `other` of the subject that it is compared with.
     pub(crate) fn judge(
         self,
         unit: Unit,

@@ -5,13 +5,13 @@
 //! $ cargo run --release -p bench -- all
 //! ```
 //!
-//! Numbers belong here and not into tests: a test that asserts a time fails on a busy machine. What is
-//! asserted, in every run, is that what was measured is also right: each workload's module says which guards
-//! it has, and what it does not show.
+//! Numbers belong here and not into tests: a test that asserts a time fails on a busy machine. Every run
+//! asserts that the measured work is right: the module of each workload lists its guards, and what its
+//! figures do not show.
 //!
 //! In the middle, pure: [`stats`], [`figure`], [`report`], [`table`], [`widgets`]. At the rim: [`plane`] (the
-//! control plane), [`programs`] (the subjects), [`proc`] (the kernel's word on them), [`admin`] (what the
-//! harness does to the cluster).
+//! control plane), [`programs`] (the subjects), [`proc`] (their CPU and memory, from the kernel),
+//! [`admin`] (the requests of the harness to the cluster).
 
 #![allow(clippy::cast_precision_loss)] // figures of a few digits: a double holds them
 
@@ -27,9 +27,9 @@ mod proc;
 mod programs;
 mod progress;
 mod report;
-mod scene;
 mod soak;
 mod stats;
+mod stub_cluster;
 mod subject;
 mod table;
 mod w1;

@@ -1,4 +1,4 @@
-//! The control plane of a measurement: fresh, private, and with nobody in it who is not needed.
+//! The control plane of a measurement: fresh, private, and without components that are not needed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

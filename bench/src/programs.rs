@@ -227,13 +227,13 @@ impl Running {
         }
     }
 
-    pub(crate) async fn tell(&mut self, command: &str) -> Result<()> {
+    pub(crate) async fn send_command(&mut self, command: &str) -> Result<()> {
         self.input.write_all(format!("{command}\n").as_bytes()).await?;
         Ok(self.input.flush().await?)
     }
 
     pub(crate) async fn ask(&mut self, command: &str, event: &str, patience: Duration) -> Result<Heard> {
-        self.tell(command).await?;
+        self.send_command(command).await?;
         self.hear(event, patience).await
     }
 

@@ -1,4 +1,4 @@
-//! The raw data of a workload: everything that is needed to judge it without having been there. Pure but for
+//! The raw data of a workload: everything that is needed to judge the run later. Pure, except for
 //! [`Report::write`] and [`Report::read`].
 
 use std::collections::BTreeMap;

@@ -23,8 +23,8 @@ use crate::figure::{Figure, Target, Unit};
 use crate::plane::{Plane, tally};
 use crate::programs::Start;
 use crate::report::Run;
-use crate::scene::Scene;
 use crate::stats::{percentile, sorted};
+use crate::stub_cluster::StubCluster;
 use crate::subject::go_memory_limit;
 use crate::w4::{self, WORKERS};
 use crate::widgets::{self, Dice};
@@ -80,10 +80,10 @@ async fn measure(
     let limit = go_memory_limit(size, 12 << 10);
     let start = Start::new(cell.subject, "fanout", &limit).flag("--workers", WORKERS).switch("--finalizer");
     let running = bench.programs.start(plane, &user, &start)?;
-    let scene = Scene::begin(plane).await?;
+    let cluster = StubCluster::begin(plane).await?;
     let before = plane.mark()?;
     w4::create(plane, size).await?;
-    scene.ready(size, 1, bench.options.seconds(900, 60)).await?;
+    cluster.ready(size, 1, bench.options.seconds(900, 60)).await?;
 
     let began = Instant::now();
     let mut colors: Vec<&'static str> = (0..size).map(widgets::color).collect();

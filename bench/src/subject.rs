@@ -5,15 +5,15 @@ use std::fmt;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// One of those who do the same work.
+/// One of the programs that do the same work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Subject {
-    /// `bench/subject`, on Windlass
+    /// The program `bench/subject` on Windlass
     Windlass,
-    /// `bench/go`, on controller-runtime, as it comes
+    /// The program `bench/go` on controller-runtime with its default settings
     Go,
-    /// `bench/go --tuned` with GOMEMLIMIT
+    /// The program `bench/go --tuned` with GOMEMLIMIT
     GoTuned,
 }
 

@@ -7,7 +7,7 @@ use crate::report::Report;
 use crate::stats::Summary;
 use crate::subject::Subject;
 
-/// The setting that says how ours was built.
+/// The setting with the build options of the Windlass program.
 pub(crate) const BUILD: &str = "build of windlass";
 /// The target is met.
 pub(crate) const RELEASE: &str = "release";

@@ -1,15 +1,14 @@
-//! W3: what a reconcile costs that finds nothing to do.
+//! W3: the cost of a reconcile that finds nothing to do.
 //!
 //! **Measures** a controller whose reconcile reads a Widget and the ConfigMap of its name from the cache and
 //! compares their colors, with 1 and with 10 workers: (a) a resync, each key once; (b) a flood, a million
 //! keys through a bounded channel of 1,024 places, round robin over all. Reconciles per second of wall clock,
 //! and CPU time per reconcile, which the subject takes by its own clock and the harness from `/proc`; the
-//! harness's counts. What one reconcile costs is told by the resync: in a flood the queue merges keys that
-//! wait, so there the same keys may be any number of reconciles, and what compares is the cost of all that
-//! was sent.
+//! harness's counts. The resync shows the cost of one reconcile. In a flood the queue merges waiting keys, so
+//! that the same keys may cause any number of reconciles; there, the cost of all keys together is compared.
 //!
-//! **Guards**: every key is seen, no comparison fails, what was sent is what was asked for, and the audit log
-//! has not a single request of this user between begin and end: caches only.
+//! **Guards**: every key is seen, no comparison fails, the number of sent keys is the requested one, and the
+//! audit log has no request of this user during the measurement: reads are served by the cache only.
 //!
 //! **Does not show** what happens when something changes; and with one core per subject, ten workers show
 //! what concurrency costs, not what it gains.
@@ -97,23 +96,23 @@ async fn measure(
     let mut running = bench.programs.start(plane, &user, &start)?;
     let heard = running.hear("synced", PATIENCE).await?;
     run.guard(heard.value["count"] == size, format!("all {size} keys are known"))?;
-    // Who lists first says so before the watches that follow are open; those are not asked for by a
-    // reconcile.
+    // A program that lists first reports that it is synced before its watches are open. Their requests are
+    // not those of a reconcile.
     eventually(format!("{} watches both kinds", user.name), || async {
         let watches = plane.asked(&user, began).map_err(|error| error.to_string())?.verb("watch");
         let open = ["widgets", "configmaps"].map(|kind| watches.resource(kind).count());
         if open.contains(&0) { Err(format!("{open:?}")) } else { Ok(()) }
     })
     .await?;
-    let mut scene = Scene { plane, user: &user, running: &mut running, run: &mut run, size };
+    let mut noop = NoopRun { plane, user: &user, running: &mut running, run: &mut run, size };
 
     // The first one warms up; it is not counted.
-    scene.asked("resync", "resynced", size).await?;
+    noop.asked("resync", "resynced", size).await?;
     let mut resync = Figures::default();
     for _ in 0..RESYNCS {
-        resync = resync.and(scene.asked("resync", "resynced", size).await?);
+        resync = resync.and(noop.asked("resync", "resynced", size).await?);
     }
-    let flood = scene.asked(&format!("flood {total}"), "flooded", total).await?;
+    let flood = noop.asked(&format!("flood {total}"), "flooded", total).await?;
     run.figure("resync_cpu", resync.cpu / resync.reconciled);
     run.figure("resync_rate", resync.reconciled / resync.wall);
     run.figure("flood_time", flood.wall);
@@ -143,7 +142,7 @@ impl Figures {
     }
 }
 
-struct Scene<'a> {
+struct NoopRun<'a> {
     plane: &'a Plane,
     user: &'a User,
     running: &'a mut Running,
@@ -151,8 +150,8 @@ struct Scene<'a> {
     size: usize,
 }
 
-impl Scene<'_> {
-    /// Has keys sent, and checks what came of it.
+impl NoopRun<'_> {
+    /// Makes the program send keys to itself, and checks the result.
     async fn asked(&mut self, command: &str, event: &str, total: usize) -> Result<Figures> {
         let before = self.plane.mark()?;
         let cpu = self.running.usage()?.cpu;

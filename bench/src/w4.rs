@@ -13,8 +13,8 @@
 //! their own, and count against the target); after the deletion no Widget is left.
 //!
 //! **Does not show** the garbage collector: it is off, so the children of Go's Widgets stay, while Windlass,
-//! which has a finalizer only for the sake of an ordered teardown, deletes the five itself and then lets go.
-//! Its delete phase is therefore more work. It says nothing of rollouts that take their time.
+//! which has a finalizer only for an ordered teardown, deletes the five itself and then removes the
+//! finalizer. Its delete phase is therefore more work. Slow rollouts are not measured either.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -31,8 +31,8 @@ use crate::figure::{Figure, Target, Unit};
 use crate::plane::{Plane, User, tally};
 use crate::programs::{Running, Start};
 use crate::report::Run;
-use crate::scene::Scene;
 use crate::stats::{percentile, sorted};
+use crate::stub_cluster::StubCluster;
 use crate::subject::{Subject, go_memory_limit};
 use crate::widgets;
 
@@ -68,7 +68,7 @@ const FIGURES: &[Figure] = &[
 
 /// The number of owners reconciled at the same time.
 pub(crate) const WORKERS: usize = 10;
-/// A phase is over when nothing was asked for so long.
+/// A phase is over when there was no request for this time.
 const CALM: Duration = Duration::from_millis(1500);
 
 pub(crate) async fn run(bench: &Bench) -> Result<Measured> {
@@ -115,17 +115,17 @@ async fn measure(
     let start = Start::new(cell.subject, "fanout", &limit).flag("--workers", WORKERS).switch("--finalizer");
     let mut running = bench.programs.start(plane, &user, &start)?;
     running.hear("started", Duration::from_mins(1)).await?;
-    let scene = Scene::begin(plane).await?;
+    let cluster = StubCluster::begin(plane).await?;
 
     let phase = Phase::begin("create", plane, &user, &running)?;
     let sent = create(plane, size).await?;
-    let ready = scene.ready(size, 1, patience).await?;
+    let ready = cluster.ready(size, 1, patience).await?;
     phase.per_widget(&mut run, &sent, &ready)?;
     phase.end(&mut run).await?;
 
     let phase = Phase::begin("change", plane, &user, &running)?;
     let sent = change(plane, size).await?;
-    let ready = scene.ready(size, 2, patience).await?;
+    let ready = cluster.ready(size, 2, patience).await?;
     phase.per_widget(&mut run, &sent, &ready)?;
     let asked = phase.end(&mut run).await?;
     let plurals: Vec<&str> = CHILDREN.iter().map(|(_, plural)| *plural).collect();
@@ -144,7 +144,7 @@ async fn measure(
         .admin
         .each(0..size, |index| async move { plane.admin.delete(&object(&widgets::key(index))).await })
         .await?;
-    scene.gone(patience).await?;
+    cluster.gone(patience).await?;
     phase.time(&mut run);
     phase.end(&mut run).await?;
     let left = plane.admin.list(&format!("{}/widgets", widgets::GROUP)).await?;

@@ -9,8 +9,8 @@
 //! reached is reported beside the one that was wanted.
 //!
 //! Eight patches at most are under way at a time. With more, a server that cannot take the rate (none can on
-//! one core) answers its writers before it tells its watchers, and the figure becomes the length of its
-//! queue: half a minute, for whoever comes first. For the same reason the server is warmed up with the same
+//! one core) answers its writers before it notifies its watchers, and the figure becomes the length of its
+//! queue: half a minute, for the first subject. For the same reason the server is warmed up with the same
 //! load before the first subject starts.
 //!
 //! **Does not show** the subject alone: the API server's time for the write is part of every figure, the same
@@ -115,7 +115,7 @@ pub(crate) async fn run(bench: &Bench) -> Result<Measured> {
 async fn measure(plane: &Plane, running: &mut Running, mut run: Run, size: usize, load: Load) -> Result<Run> {
     running.ask("report", "latencies", Duration::from_secs(10)).await?;
     if load.backlog > 0 {
-        running.tell(&format!("backlog {}", load.backlog)).await?;
+        running.send_command(&format!("backlog {}", load.backlog)).await?;
     }
     let cpu = crate::proc::cpu(running.pid)?;
     let began = Instant::now();

@@ -165,7 +165,7 @@ async fn failover(bench: &Bench, plane: &Plane, run: &mut Run, cell: Cell) -> Re
         // Who reconciles leads; which of the two it says first is its own affair.
         leader.hear("reconciled", PATIENCE).await?;
         let mut standby = candidate(bench, plane, cell, &format!("{lease}-standby"), &lease)?;
-        // Time to sync caches and to see who leads; nobody may lead beside it.
+        // Time to sync the caches and to observe the leader; no other process may lead.
         let early = standby.hear("reconciled", bench.options.seconds(5, 2)).await;
         run.guard(early.is_err(), format!("{figure}: a standby does not work beside the leader"))?;
         let since = if killed {

@@ -22,7 +22,7 @@ Chores:
   repeat [--help]        run test binaries many times on a busy machine
   static <package>       build a program without shared libraries, and report its size
   suites                 check that every test file is part of a test binary
-  words                  check the width and the first words of comments";
+  words                  check the width and the summary lines of comments";
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);

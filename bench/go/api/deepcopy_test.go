@@ -24,8 +24,8 @@ func fullWidget() *Widget {
 	}
 }
 
-// A field that a later change adds to the types would make this test fail until
-// fullWidget sets it, and with it whoever forgets to copy it.
+// This test fails for a field that a later change adds to the types until fullWidget
+// sets it. TestDeepCopyIsEqualAndSharesNothing then fails if the field is not copied.
 func TestFullWidgetLeavesNoFieldOut(t *testing.T) {
 	widget := fullWidget()
 	for _, part := range []any{widget.Spec, widget.Status} {

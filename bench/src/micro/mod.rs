@@ -1,7 +1,8 @@
-//! The runtime alone, without a cluster and without Go: memory per Pod, decoding, reconciling, idling.
+//! Measurements of the runtime alone, without a cluster and without Go: memory per Pod, decoding,
+//! reconciling, idling.
 //!
-//! Promises: figures of one part at a time, in a minute, for whoever changes that part. Each also checks that
-//! what it measured is right. It does not compare with anybody.
+//! Promises: figures of one part at a time, in a minute, for the developers of that part. Each measurement
+//! also checks that the measured work is right. It does not compare with other runtimes.
 
 mod decode;
 mod fixture;
@@ -19,25 +20,25 @@ use clap::Subcommand;
 /// One part of the runtime.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Micro {
-    /// Resident memory per cached Pod: a shape, metadata only, and the whole object
+    /// Measure resident memory per cached Pod: a shape, metadata only, and the whole object
     Memory {
-        /// Number of Pods
+        /// Number of Pods to cache
         #[arg(long, default_value_t = 10_000)]
         objects: usize,
     },
-    /// CPU per decoded event of a 10 KB Pod
+    /// Measure CPU per decoded event of a 10 KB Pod
     Decode,
-    /// Reconciles per second that do nothing
+    /// Measure reconciles per second that do nothing
     Reconcile {
         /// Number of keys to send
         #[arg(long, default_value_t = 2_000_000)]
         keys: usize,
     },
-    /// Resident memory of an operator with one controller that has nothing to do
+    /// Measure resident memory of an operator with one controller that has nothing to do
     Idle,
-    /// All measurements, as a table
+    /// Run all measurements and print a table
     All,
-    /// A fresh process for one row of `memory` (used by it)
+    /// Measure one row of `memory` in a fresh process (used by it)
     #[command(hide = true)]
     MemoryRow {
         #[arg(value_enum)]
@@ -45,10 +46,10 @@ pub(crate) enum Micro {
         url: String,
         objects: usize,
     },
-    /// A fresh process for `idle` (used by it)
+    /// Measure `idle` in a fresh process (used by it)
     #[command(hide = true)]
     IdleRow { url: String },
-    /// An API server with Pods to list (used by `memory` and `idle`)
+    /// Serve an API with Pods to list (used by `memory` and `idle`)
     #[command(hide = true)]
     Serve { objects: usize },
 }

@@ -1,4 +1,4 @@
-//! The command line: the same words as those of the Go program.
+//! The command line, with the same commands and flags as the Go program.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 #[derive(Debug, Parser)]
-#[command(version, about = "The Windlass side of the benchmark")]
+#[command(version, about = "Run the Windlass side of the benchmark, in one mode per workload")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) mode: Mode,
@@ -16,42 +16,42 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Mode {
-    /// Cache a kind, say what is in it, answer reads
+    /// Cache a kind, report its content and answer reads
     Cache(CacheArgs),
-    /// Reconcile from caches alone; floods on request
+    /// Reconcile from the caches alone, and flood the queue on request
     Noop,
-    /// Five children for every Widget, and its status
+    /// Reconcile five children and the status of every Widget
     Fanout(FanoutArgs),
-    /// Start, stop, lead and take over
+    /// Start, stop, lead and fail over on request
     Life(LifeArgs),
-    /// The same, with nothing to do
+    /// Run like `life`, with no Widgets to reconcile
     Idle(LifeArgs),
     /// Measure the latency from a change to its reconcile
     Latency,
-    /// The queue alone
+    /// Measure the work queue alone, without a cluster
     Queue,
-    /// Print the version
+    /// Print the version as a JSON line
     Version,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Common {
-    /// Path of the kubeconfig
+    /// Path of the kubeconfig file
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// Number of objects reconciled at the same time
     #[arg(long, global = true, default_value_t = 1)]
     pub(crate) workers: usize,
-    /// Threads of the runtime
+    /// Number of worker threads of the async runtime
     #[arg(long, global = true, default_value_t = 1)]
     pub(crate) threads: usize,
-    /// Accepted for symmetry with the Go program; tunes nothing here
+    /// Accepted because the Go program has this flag; without effect here
     #[arg(long, global = true)]
     pub(crate) tuned: bool,
-    /// Address of /healthz; 0 serves it only beside the metrics
+    /// Address that serves /healthz; 0 serves it only at the address of the metrics
     #[arg(long, global = true, default_value = "0", value_parser = address)]
     pub(crate) health: Address,
-    /// Address of the metrics; 0 serves none
+    /// Address that serves the metrics; 0 serves none
     #[arg(long, global = true, default_value = "127.0.0.1:0", value_parser = address)]
     pub(crate) metrics: Address,
 }
@@ -61,10 +61,10 @@ pub(crate) struct CacheArgs {
     /// The cached form of each object
     #[arg(long, value_enum)]
     pub(crate) form: Form,
-    /// The cached kind
+    /// The kind to cache: `widget` or `configmap`
     #[arg(long, value_enum, default_value_t = CachedKind::Widget)]
     pub(crate) kind: CachedKind,
-    /// List page by page rather than in one piece
+    /// Use paged lists instead of one unpaged list
     #[arg(long)]
     pub(crate) page: bool,
     /// Number of controllers that share the cache
@@ -74,20 +74,20 @@ pub(crate) struct CacheArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct FanoutArgs {
-    /// Hold each Widget by a finalizer
+    /// Put a finalizer on every Widget
     #[arg(long)]
     pub(crate) finalizer: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LifeArgs {
-    /// The Lease to be elected by; without it, work begins at once
+    /// Name of the Lease for leader election; if unset, work begins at once
     #[arg(long, requires = "namespace")]
     pub(crate) lease: Option<String>,
-    /// The Lease's namespace
+    /// Namespace of the Lease of `--lease`
     #[arg(long)]
     pub(crate) namespace: Option<String>,
-    /// Widgets of color "slow" take a second
+    /// Take a second to reconcile Widgets of color "slow"
     #[arg(long)]
     pub(crate) slow: bool,
 }
@@ -95,26 +95,26 @@ pub(crate) struct LifeArgs {
 /// The cached form of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
-    /// The whole object
+    /// The whole object as a typed value
     Full,
-    /// The whole object, kept as JSON
+    /// The whole object, stored as JSON text
     Packed,
     /// The fields that a reconcile reads
     Needed,
-    /// The metadata only
+    /// The metadata of the object only
     Metadata,
 }
 
-/// The cached kind.
+/// The kind of the cached objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CachedKind {
-    /// The custom resource
+    /// The custom resource of the benchmark
     Widget,
-    /// A built-in kind
+    /// The built-in kind ConfigMap
     Configmap,
 }
 
-/// The address to listen on; `None` for none.
+/// The address to listen on; `None` serves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address(pub(crate) Option<SocketAddr>);
 
@@ -122,5 +122,17 @@ fn address(text: &str) -> Result<Address, String> {
     match text {
         "0" => Ok(Address(None)),
         text => text.parse().map(|address| Address(Some(address))).map_err(|error| format!("{error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn commands_and_flags_can_be_understood_alone() {
+        windlass_operator::check_help(&Cli::command()).unwrap();
     }
 }

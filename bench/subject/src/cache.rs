@@ -1,4 +1,4 @@
-//! `cache`: keeps a kind in memory, says what is in it, and answers reads.
+//! `cache`: keeps a kind in memory, reports its content, and answers reads.
 
 use std::time::Duration;
 

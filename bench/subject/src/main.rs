@@ -5,7 +5,7 @@
 //! orderly end at SIGTERM. Each mode is written as the author of an operator would write it, with nothing
 //! that the crates do not offer to everybody.
 //!
-//! It does not measure itself, but for what only it can know; the harness looks from outside.
+//! It reports only figures that the harness cannot measure from outside.
 
 mod api;
 mod args;
@@ -41,10 +41,10 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         .worker_threads(cli.common.threads)
         .enable_all()
         .build()?;
-    // As a task, not on this thread: what `block_on` is given runs beside the one worker, and the two would
-    // wake each other all the time, where Go's goroutines share the one processor that they are allowed.
+    // As a task, not on this thread: a future in `block_on` runs beside the one worker, and the two threads
+    // would wake each other all the time, while Go's goroutines share the one processor that they may use.
     let done = runtime.block_on(runtime.spawn(work(cli)))?;
-    // Somebody may still be reading standard input, which nothing interrupts.
+    // A task may still be blocked in a read of standard input, which cannot be interrupted.
     runtime.shutdown_background();
     done
 }

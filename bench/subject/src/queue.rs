@@ -19,7 +19,7 @@ pub(crate) async fn run() -> Result<()> {
     add_contended().await
 }
 
-fn tell(case: &str, rounds: u32, began: Instant) -> Result<()> {
+fn report(case: &str, rounds: u32, began: Instant) -> Result<()> {
     let nanos = u64::try_from(began.elapsed().as_nanos())?;
     say(
         &json!({"event": "queue", "case": case, "ns_per_op": nanos / u64::from(rounds.max(1)), "ops": rounds}),
@@ -39,7 +39,7 @@ async fn add_get_done() -> Result<()> {
         }
         rounds += 1;
     }
-    tell("AddGetDone", rounds, began)
+    report("AddGetDone", rounds, began)
 }
 
 /// Rounds of adds of what is there already.
@@ -52,7 +52,7 @@ fn add_only() -> Result<()> {
         }
         rounds += 1;
     }
-    tell("AddOnly", rounds, began)
+    report("AddOnly", rounds, began)
 }
 
 /// Rounds of adds while a thousand workers take what is there.
@@ -83,5 +83,5 @@ async fn add_contended() -> Result<()> {
         (began, rounds)
     });
     let (began, rounds) = adder.await?;
-    tell("AddLockContended", rounds, began)
+    report("AddLockContended", rounds, began)
 }

@@ -1,7 +1,7 @@
-//! The graph: nodes, their identities, and what comes after what.
+//! The graph: nodes, their identities, and their dependencies.
 //!
-//! It promises that whatever can be built can be run: no cycle, no dangling edge,
-//! no two nodes of one name. It does not change once built, but for more nodes.
+//! Every graph that can be built can be run: it has no cycle, no dangling edge, and
+//! no two nodes of one name. Nodes can be added, but never changed or removed.
 
 use std::{fmt, sync::Arc};
 

@@ -35,8 +35,8 @@ pub enum Outcome<E, W = String> {
     },
     /// The run was cancelled before the node's visit ended.
     ///
-    /// Whether its visit was started, and so may have had effects, is told by the
-    /// [duration](crate::NodeReport::duration): a visit that was not started has none.
+    /// The [duration](crate::NodeReport::duration) shows whether its visit was started, and so may have had
+    /// effects: a visit that was not started has none.
     Cancelled,
     /// The node was not visited, because the graph was only [outlined](crate::Graph::outline): this is what a
     /// visit would do.

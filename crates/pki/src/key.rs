@@ -1,7 +1,7 @@
 //! Private keys: algorithms, generation, and reading of PEM.
 //!
 //! This crate writes PKCS#8. It also reads PKCS#1 for RSA and SEC1 for elliptic curves, which cert-manager
-//! writes unless it is told otherwise: an authority that others trust already is worth keeping.
+//! writes by default: an authority that others trust already is worth keeping.
 
 use std::fmt;
 use std::fmt::Write as _;

@@ -60,7 +60,7 @@ impl Table {
 }
 
 impl Str {
-    /// Interns `text`.
+    /// Returns the interned form of `text`.
     pub fn new(text: &str) -> Self {
         let hash = TABLE.hasher.hash_one(text);
         let mut shard = TABLE.shard(hash).lock();
@@ -73,7 +73,7 @@ impl Str {
         Self(slot)
     }
 
-    /// The text.
+    /// Returns the text as a string slice.
     pub fn as_str(&self) -> &str {
         &self.0.text
     }

@@ -51,7 +51,7 @@ impl ObjectKey {
         self.namespace.as_deref()
     }
 
-    /// The name.
+    /// Returns the name of the object.
     pub fn name(&self) -> &str {
         &self.name
     }

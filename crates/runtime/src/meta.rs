@@ -32,7 +32,7 @@ use crate::key::ObjectKey;
 pub struct Meta {
     /// Namespace and name.
     pub key: ObjectKey,
-    /// The uid.
+    /// The uid of the object.
     pub uid: Uid,
     /// The resource version.
     pub resource_version: ResourceVersion,
@@ -42,20 +42,20 @@ pub struct Meta {
     pub created: i64,
     /// True if the object is marked for deletion (`deletionTimestamp` is set).
     pub deleting: bool,
-    /// All labels.
+    /// All labels of the object.
     pub labels: Labels,
     /// The annotations requested by [`Keep`].
     pub annotations: Labels,
     /// The owner references.
     pub owners: Box<[OwnerRef]>,
-    /// The finalizers.
+    /// The finalizers of the object.
     pub finalizers: Box<[Str]>,
     /// The `managedFields` entries of the manager requested by [`Keep`]: usually none or one.
     pub managed: Box<[ManagedEntry]>,
 }
 
 impl Meta {
-    /// The name.
+    /// Returns the name of the object.
     pub fn name(&self) -> &str {
         self.key.name()
     }

@@ -14,7 +14,7 @@ use crate::panics::panic_message;
 use crate::queue::Backoff;
 use crate::stop::Stop;
 
-/// Any error.
+/// An error of any type.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The backoff of failed runnables.

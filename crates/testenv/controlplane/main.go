@@ -1,5 +1,5 @@
 // Command controlplane is a whole Kubernetes control plane in one file: the
-// name it is started under says which part it is. Hard links give it the names.
+// name that it is started by selects the component. Hard links give it the names.
 package main
 
 import (
@@ -84,7 +84,7 @@ func runKwok() int {
 }
 
 // resetFlags clears the process-wide flag sets: component-base registers a
-// --version there that is no boolean, which kwok and kubectl then trip over.
+// --version there that is not a boolean, which breaks kwok and kubectl.
 func resetFlags() {
 	pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ExitOnError)
 	flag.CommandLine = flag.NewFlagSet(os.Args[0], flag.ExitOnError)

@@ -87,11 +87,11 @@ async fn until_served(
     Ok(())
 }
 
-/// Some user of every cluster who may create ServiceAccounts and may not update any finalizers: whoever may
-/// update all of them, as an administrator may, is never asked.
+/// A user of every cluster that may create ServiceAccounts and may not update any finalizers. The admission
+/// check is skipped for users that may update all of them, such as administrators.
 const CHECKED_USER: &str = "system:kube-controller-manager";
 
-/// Admission learns of new kinds up to half a minute later than everybody else: until then it forbids
+/// Admission learns of new kinds up to half a minute later than the rest of the server: until then it forbids
 /// children that would block the deletion of such an owner, whatever the rights are. Waits for the end of
 /// that, so that whatever is forbidden later is a right that is missing. A cluster that does not check that,
 /// or does not let us try, is not waited for.

@@ -25,7 +25,7 @@ fn cache_in(xdg: Option<OsString>, home: Option<OsString>) -> Result<PathBuf> {
         .ok_or(Error::NoCacheDirectory)
 }
 
-/// The directory of running instances, with their sockets and data: one per user, readable by nobody else.
+/// The directory of running instances, with their sockets and data: one per user, readable by that user only.
 pub fn run() -> Result<PathBuf> {
     let dir =
         run_in(env::var_os("WINDLASS_RUN_DIR"), env::var_os("XDG_RUNTIME_DIR"), &env::temp_dir(), user());

@@ -50,9 +50,9 @@ enum Cluster {
 impl TestEnv {
     /// The control plane that a whole test run shares, across test binaries.
     ///
-    /// It is started by whoever asks first and stays for a minute after the last
-    /// one has gone. Other tests use it at the same time, so keep to your own
-    /// [`namespace`](Self::namespace); what needs more takes [`private`](Self::private).
+    /// It is started by its first user and stays for a minute after the last user
+    /// has gone. Other tests use it at the same time, so keep to your own
+    /// [`namespace`](Self::namespace); tests that need more use [`private`](Self::private).
     ///
     /// With `WINDLASS_TEST_CONTEXT` set this is [`Error::NotRun`]: only
     /// [`portable`](Self::portable) tests run on somebody's cluster.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// The result of most functions of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error of the test environment. Its text says what is missing and how to cure it.
+/// An error of the test environment. Its text names what is missing and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -38,11 +38,10 @@
 //!
 //! # What it does not do
 //!
-//! Nothing runs in the pods: no probes, no logs, no network, and no commands (but for
-//! [`exec`](control_plane::Options::exec), if it is asked for). A Service
-//! has an address, and nobody answers there; webhooks are reached by URL on
-//! 127.0.0.1. Only Linux is supported: the supervisor relies on the kernel to end
-//! its children when it is killed.
+//! Nothing runs in the pods: no probes, no logs, no network, and no commands (except with
+//! [`exec`](control_plane::Options::exec)). A Service has an address, but no server
+//! answers there; webhooks are called by URL on 127.0.0.1. Only Linux is supported:
+//! the supervisor relies on the kernel to end its children when it is killed.
 
 pub mod assets;
 pub mod audit;
@@ -80,8 +79,8 @@ pub use user::{Rules, TestUser, rule};
 pub use world::World;
 
 /// Unwraps a result of this crate in a test that returns a `Result<(), _>`: a test
-/// that cannot run here says so on standard error, where the harness does not hide
-/// it, and ends well, unless [`must_run`] says that it may not; any other error is returned.
+/// that cannot run here reports that on standard error, where the harness does not hide
+/// it, and passes, or fails if [`must_run`] returns true; any other error is returned.
 ///
 /// ```
 /// # fn main() -> Result<(), windlass_testenv::Error> {

@@ -27,7 +27,7 @@ pub struct TestNamespace {
 impl TestEnv {
     /// A fresh namespace, whose name begins with `hint`. It is deleted in the
     /// background when the value is dropped, or when this process ends, however
-    /// it ends; nobody waits for that.
+    /// it ends; no caller waits for that.
     pub async fn namespace(&self, hint: &str) -> Result<TestNamespace> {
         TestNamespace::create(self.clone(), hint).await
     }
@@ -84,7 +84,7 @@ impl TestNamespace {
         LabelSelector { match_labels: Some([label].into()), ..LabelSelector::default() }
     }
 
-    /// A user with exactly these rights (and those that everybody has: discovery).
+    /// Creates a user with exactly these rights (and those of all users: discovery).
     ///
     /// It is a service account of this namespace with a token, so that its calls
     /// pass a [`FaultProxy`](crate::proxy::FaultProxy). Returns when the API server

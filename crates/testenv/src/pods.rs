@@ -10,7 +10,7 @@ use kube::api::{Api, ListParams, Patch, PatchParams};
 
 use crate::error::{Error, Result};
 
-/// The annotation that tells a pod's story.
+/// The annotation that chooses the story of a pod.
 pub const STORY: &str = "testenv.windlass.dev/pod";
 /// The annotation with the delay of [`Story::ReadyAfter`].
 pub const DELAY: &str = "testenv.windlass.dev/delay";
@@ -46,7 +46,7 @@ pub enum Story {
 }
 
 impl Story {
-    /// The annotations that tell it, for a pod template.
+    /// Returns the annotations that choose this story, for a pod template.
     pub fn annotations(&self) -> BTreeMap<String, String> {
         let (name, detail) = match self {
             Self::Ready => ("ready", None),
@@ -61,9 +61,9 @@ impl Story {
         [(STORY.to_owned(), name.to_owned())].into_iter().chain(detail).collect()
     }
 
-    /// Tells this story to live pods, by label selector; `""` is all of the
-    /// namespace. Returns how many. A pod that was held is released by [`Story::Ready`].
-    pub async fn tell(&self, pods: &Api<Pod>, selector: &str) -> Result<usize> {
+    /// Assigns this story to existing pods, by label selector; `""` selects all pods of the namespace.
+    /// Returns the number of pods. [`Story::Ready`] releases a pod of [`Story::NeverReady`].
+    pub async fn assign_to(&self, pods: &Api<Pod>, selector: &str) -> Result<usize> {
         let found = pods
             .list(&ListParams::default().labels(selector))
             .await

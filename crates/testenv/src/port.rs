@@ -26,7 +26,7 @@ pub struct HeldPort {
 }
 
 impl HeldPort {
-    /// Some port that nobody has.
+    /// Chooses a free port.
     pub fn any() -> std::io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.set_reuseaddr(true)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// One step of long work, for whoever wants to show it.
+/// One step of long work, to be shown to a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
     /// A message; shown as a line.
@@ -42,7 +42,7 @@ impl Reporter {
     /// Plain lines on standard error.
     ///
     /// It writes to the stream itself, not by `eprintln!`, which the test harness
-    /// captures: a first build takes minutes, and whoever waits must see why.
+    /// captures: a first build takes minutes, and the user who waits must see why.
     pub fn stderr() -> Self {
         Self::throttled(say)
     }

@@ -1,4 +1,4 @@
-//! The store behind the API server opens to nobody else on this machine.
+//! Only the API server can read etcd on this machine.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
 use std::path::Path;

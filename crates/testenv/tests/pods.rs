@@ -90,7 +90,7 @@ async fn a_pod_held_not_ready_is_released() -> Result<()> {
     .await?;
     assert_eq!(deployments.get("d").await?.status.unwrap_or_default().available_replicas.unwrap_or(0), 0);
 
-    assert_eq!(Story::Ready.tell(&pods, "app=d").await?, 1);
+    assert_eq!(Story::Ready.assign_to(&pods, "app=d").await?, 1);
     until(&pods, &name, "to be ready", is_ready).await?;
     eventually("the deployment to be available", || async {
         let status = deployments.get("d").await.map_err(|e| e.to_string())?.status.unwrap_or_default();
@@ -125,7 +125,7 @@ async fn a_crash_loop_has_last_words() -> Result<()> {
     let last = container.last_state.as_ref().unwrap().terminated.as_ref().unwrap();
     assert_eq!(last.message.as_deref(), Some("no route to \"db\""));
 
-    Story::Ready.tell(&pods, "").await?;
+    Story::Ready.assign_to(&pods, "").await?;
     until(&pods, "p", "to recover", is_ready).await?;
     Ok(())
 }
@@ -161,7 +161,7 @@ async fn a_pod_on_a_lost_node_does_not_finish_its_deletion() -> Result<()> {
     })
     .await?;
     assert!(pods.get("lost").await?.metadata.deletion_timestamp.is_some());
-    Story::Ready.tell(&pods, "").await?;
+    Story::Ready.assign_to(&pods, "").await?;
     eventually("the lost pod to be gone", || async {
         match pods.get_opt("lost").await.map_err(|e| e.to_string())? {
             None => Ok(()),

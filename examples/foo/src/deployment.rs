@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_there_when_it_is_read() {
+    fn a_deployment_as_applied_has_no_difference() {
         assert!(live(|_| {}).has(&wanted(Some(2))));
     }
 
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_added_is_theirs() {
+    fn fields_added_by_others_are_ignored() {
         let more = live(|spec| {
             spec["template"]["metadata"]["labels"]["team"] = json!("a");
             spec["template"]["spec"]["containers"]

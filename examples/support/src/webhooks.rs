@@ -1,6 +1,6 @@
-//! An operator with webhooks that the API server of the test environment asks.
+//! An operator with webhooks that the API server of the test environment calls.
 //!
-//! No Service leads out of that control plane: the configurations are those of the manifests, but for their
+//! No Service leads out of that control plane: the configurations are those of the manifests with other
 //! addresses.
 
 use std::net::SocketAddr;

@@ -237,7 +237,7 @@ fn every_mounted_volume_exists_and_certificates_are_mounted_as_directories() {
 #[test]
 fn an_authority_named_twice_is_one_file_and_two_that_would_share_a_name_do_not() {
     let mut owner = component("Core", "2.15.2", true);
-    // A Harbor has one Redis, which Core is told of as its own and as the registry's.
+    // A Harbor has one Redis, which Core uses as its own and as that of the registry.
     for redis in ["/spec/redis", "/spec/components/registry/redis"] {
         owner.pointer_mut(redis).unwrap()["certificateRef"] = json!("redis-ca");
     }

@@ -70,7 +70,7 @@ struct Arguments {
     list: bool,
 }
 
-/// Does what the arguments say. Returns a summary, or the runs that failed.
+/// Runs the binaries that the arguments name. Returns a summary, or the runs that failed.
 pub(crate) fn run(words: impl Iterator<Item = String>) -> Result<String, Vec<String>> {
     let arguments = match Arguments::try_parse_from(words) {
         Ok(arguments) => arguments,
@@ -224,6 +224,8 @@ fn cargo() -> Command {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
 
     fn entry(binary: &str, run: u32, outcome: RunResult) -> Entry {
@@ -243,6 +245,11 @@ mod tests {
             "{help}"
         );
         assert!(run(["--tims".to_owned()].into_iter()).is_err());
+    }
+
+    #[test]
+    fn the_help_can_be_understood_alone() {
+        windlass_operator::check_help(&Arguments::command()).unwrap();
     }
 
     #[test]

@@ -43,8 +43,8 @@ fn one_line(c: char) -> Option<&'static str> {
 /// The outcome in a phrase, with its duration: what every rendering says of a node.
 fn phrase<E: fmt::Display, W: fmt::Display>(to: &mut impl Write, node: NodeReport<'_, E, W>) -> fmt::Result {
     write!(to, "{}", node.outcome())?;
-    // The outcome names the root; whoever stands directly in between is named too, but
-    // not all the chain: that would make the page quadratic.
+    // The outcome names the root. The direct blocker is named too, but not the whole
+    // chain: that would make the page quadratic.
     if let Some(blocker) = node.blocker()
         && blocker.blocker().is_some()
     {

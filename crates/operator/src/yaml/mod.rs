@@ -37,17 +37,17 @@ pub enum Style {
 /// A value of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
-    /// `null`.
+    /// The value `null`.
     Null,
-    /// A boolean.
+    /// A boolean value.
     Flag(bool),
-    /// A number.
+    /// A number, as it was written.
     Number(Number),
-    /// A string.
+    /// A string value.
     Text(String),
-    /// A list.
+    /// A list of values.
     List(Vec<Node>),
-    /// A map.
+    /// A map of values.
     Map(Map),
 }
 

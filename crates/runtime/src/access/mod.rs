@@ -48,17 +48,17 @@ use crate::resource::{ResourceType, ScopeKind};
 pub enum Verb {
     /// Reads one object.
     Get,
-    /// Lists objects.
+    /// Lists objects of a kind.
     List,
-    /// Watches objects.
+    /// Watches objects of a kind.
     Watch,
-    /// Creates objects.
+    /// Creates objects of a kind.
     Create,
-    /// Replaces objects.
+    /// Replaces objects of a kind.
     Update,
     /// Patches objects; also needed for server-side apply.
     Patch,
-    /// Deletes objects.
+    /// Deletes objects of a kind.
     Delete,
 }
 
@@ -176,7 +176,7 @@ impl Access {
         self.of::<K>("", [Verb::Patch])
     }
 
-    /// Adds deletion.
+    /// Adds deletion of objects.
     pub fn deletes<K: Resource<DynamicType = (), Scope: ScopeKind>>(self) -> Self {
         self.of::<K>("", [Verb::Delete])
     }

@@ -341,7 +341,7 @@ impl Informer {
             since: *since.get_or_insert_with(Timestamp::now),
         });
         if newly {
-            tracing::warn!(kind = %self.watch.key().resource, "{problem}");
+            tracing::warn!(kind = %self.watch.key().resource, %problem, "the kind cannot be watched; retrying");
         }
         for view in alive(&views) {
             view.set_state(&SyncState::Blocked(Arc::clone(&problem)));

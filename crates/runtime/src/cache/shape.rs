@@ -162,7 +162,7 @@ pub struct Full<K> {
 }
 
 impl<K> Full<K> {
-    /// The object.
+    /// Returns the whole object.
     pub fn object(&self) -> &K {
         &self.object
     }

@@ -151,10 +151,10 @@ impl<S: Shape> View<S> {
     fn change(&self, change: impl FnOnce(&mut Store<S>) -> Vec<Change<S>>) {
         let _order = self.order.lock();
         let changes = change(&mut self.store.write());
-        self.tell(&changes);
+        self.notify(&changes);
     }
 
-    fn tell(&self, changes: &[Change<S>]) {
+    fn notify(&self, changes: &[Change<S>]) {
         if changes.is_empty() {
             return;
         }
@@ -200,7 +200,7 @@ impl<S: Shape> AnyView for View<S> {
     fn end_list(&self, version: &ResourceVersion) -> Result<(), WentBackwards> {
         let _order = self.order.lock();
         let changes = self.store.write().end_list(version)?;
-        self.tell(&changes);
+        self.notify(&changes);
         self.listed.store(true, Ordering::Release);
         Ok(())
     }

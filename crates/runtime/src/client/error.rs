@@ -29,7 +29,7 @@ struct Parts {
 pub struct Operation {
     /// The verb: `get`, `apply`, `delete` and so on.
     pub verb: &'static str,
-    /// The kind.
+    /// The kind of the object.
     pub resource: ResourceType,
     /// The object; `None` for a list.
     pub key: Option<ObjectKey>,

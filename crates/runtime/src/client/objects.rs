@@ -150,7 +150,7 @@ impl<T: DeserializeOwned> Objects<T> {
         let repeat = if delete.uid.is_some() { Repeat::Harmless } else { Repeat::Harmful };
         let call = with_body(self.call("delete", Method::DELETE, key, "", repeat), JSON, &delete.body())?;
         let answer = self.client.call(&call).await?;
-        let fate = self.client.tell_caches(&self.resource, key, &answer, true);
+        let fate = self.client.notify_caches(&self.resource, key, &answer, true);
         Ok(if fate == Fate::Stands { Deletion::Pending } else { Deletion::Done })
     }
 
@@ -197,7 +197,7 @@ impl<T: DeserializeOwned> Objects<T> {
     async fn write(&self, call: Call, dry_run: bool) -> Result<T, ClientError> {
         let answer = self.client.call(&call).await?;
         if let (false, Some(key)) = (dry_run, &call.operation.key) {
-            self.client.tell_caches(&self.resource, key, &answer, false);
+            self.client.notify_caches(&self.resource, key, &answer, false);
         }
         decode(&call, &answer)
     }
@@ -241,7 +241,7 @@ fn decode<A: DeserializeOwned>(call: &Call, body: &[u8]) -> Result<A, ClientErro
 
 impl Client {
     /// Puts the response to a write into the caches of its kind.
-    pub(super) fn tell_caches(
+    pub(super) fn notify_caches(
         &self,
         resource: &ResourceType,
         key: &ObjectKey,

@@ -51,7 +51,7 @@ use tower::{BoxError, Layer as _, Service};
 
 use self::body::RequestBody;
 use self::pulse::{Connector, Pulse};
-use self::silence::{Patience, STEP, Silence, State};
+use self::silence::{Liveness, Patience, STEP, Silence};
 use self::trust::{Protocols, Trusting};
 
 /// Requests per connection. Servers and proxies allow 100 or more.
@@ -183,9 +183,9 @@ impl Connection {
                 return response.map_err(Into::into);
             }
             match silence.step(self.pulse.last_sign(sent), level) {
-                State::Alive => {}
-                State::Suspect => self.pulse.suspect(),
-                State::Silent => {
+                Liveness::Alive => {}
+                Liveness::Suspect => self.pulse.suspect(),
+                Liveness::Silent => {
                     self.patience.found_silent(level);
                     let silent = "the connection is silent: no response, and no answer to a ping";
                     return Err(io::Error::new(io::ErrorKind::TimedOut, silent).into());

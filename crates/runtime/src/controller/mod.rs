@@ -118,7 +118,7 @@ type Channel = Arc<Mutex<Option<mpsc::Receiver<ObjectKey>>>>;
 /// A kind that a controller watches, and the state of its cache.
 #[derive(Clone, Debug)]
 pub struct Followed {
-    /// The kind.
+    /// The kind that is watched.
     pub resource: ResourceType,
     /// True if the controller works without it.
     pub optional: bool,

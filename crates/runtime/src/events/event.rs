@@ -14,7 +14,7 @@ pub(super) const LONGEST_WORD: usize = 128;
 /// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventType {
-    /// Normal operation.
+    /// An event of normal operation.
     Normal,
     /// A problem that someone should look at.
     Warning,

@@ -66,7 +66,7 @@ impl<'a, L: Lock> Campaign<'a, L> {
         Self { lock, lease, times, protocol, stand, last_failure: None }
     }
 
-    /// Implements [`Election::lead`](super::Election::lead).
+    /// Takes part in the election: the implementation of [`Election::lead`](super::Election::lead).
     pub(super) async fn run<T, W: Future<Output = T>>(
         mut self,
         stop: &Stop,
@@ -126,7 +126,9 @@ impl<'a, L: Lock> Campaign<'a, L> {
                         () = stop.requested() => return false,
                         heard = watch.next(&mut self.protocol) => match heard {
                             Some(Ok(found)) => self.saw(found),
-                            Some(Err(why)) => tracing::debug!(lease = self.lease, %why, "looking instead"),
+                            Some(Err(why)) => {
+                                tracing::debug!(lease = self.lease, %why, "lease watch failed; polling the lease");
+                            }
                             None => {}
                         },
                         () = sleep_until(until) => {}

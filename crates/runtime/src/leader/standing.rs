@@ -14,7 +14,7 @@ pub enum Standing {
         /// The identity of the leader, if it is known.
         leader: Option<String>,
     },
-    /// It leads.
+    /// It is the leader.
     Leading,
     /// It is not a candidate (any more).
     Ended,

@@ -20,7 +20,7 @@ use crate::manager::Stopper;
 
 /// A Lease in memory.
 #[derive(Clone)]
-struct Memory {
+struct InMemoryLock {
     lease: watch::Sender<Option<Found>>,
     mood: Arc<Mutex<Mood>>,
     /// The requests: their time, and `read`, `write` or `watch`.
@@ -30,7 +30,7 @@ struct Memory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mood {
     Well,
-    /// Never answers.
+    /// The server never answers.
     Hangs,
     /// Fails at once.
     Fails,
@@ -44,7 +44,7 @@ enum Mood {
     Silent,
 }
 
-impl Memory {
+impl InMemoryLock {
     fn new() -> Self {
         Self {
             lease: watch::Sender::new(None),
@@ -93,7 +93,7 @@ impl Memory {
     }
 }
 
-impl Lock for Memory {
+impl Lock for InMemoryLock {
     async fn read(&self) -> Result<Option<Found>, LeaseError> {
         self.answer("read").await?;
         self.speak().await;
@@ -161,11 +161,11 @@ impl Drop for Working {
 
 impl Runner {
     /// Starts a candidate whose work ends on request.
-    fn start(lock: &Memory, me: &str) -> Self {
+    fn start(lock: &InMemoryLock, me: &str) -> Self {
         Self::start_with(lock, me, Fence::closed())
     }
 
-    fn start_with(lock: &Memory, me: &str, fence: Fence) -> Self {
+    fn start_with(lock: &InMemoryLock, me: &str, fence: Fence) -> Self {
         let (stopper, stop) = Stop::pair();
         let (finish, finished) = oneshot::channel();
         let (figures, working) = (Arc::new(Figures::with_fence(fence)), Arc::new(AtomicBool::new(false)));
@@ -203,7 +203,7 @@ const RETRY: Duration = Duration::from_secs(2);
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_renews_every_retry_period_and_sends_no_other_requests() {
-    let lock = Memory::new();
+    let lock = InMemoryLock::new();
     let runner = Runner::start(&lock, "a");
     runner.leads().await;
     tokio::time::sleep(Duration::from_secs(61)).await;
@@ -213,7 +213,7 @@ async fn a_leader_renews_every_retry_period_and_sends_no_other_requests() {
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_that_watches_sends_no_requests_and_leads_at_once_after_a_release() {
-    let lock = Memory::new();
+    let lock = InMemoryLock::new();
     let mut first = Runner::start(&lock, "a");
     first.leads().await;
     let second = Runner::start(&lock, "b");
@@ -234,7 +234,7 @@ async fn a_standby_that_watches_sends_no_requests_and_leads_at_once_after_a_rele
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_that_may_not_watch_reads_the_lease_periodically() {
-    let lock = Memory::new();
+    let lock = InMemoryLock::new();
     let mut first = Runner::start(&lock, "a");
     first.leads().await;
     lock.is(Mood::Unwatchable);
@@ -249,7 +249,7 @@ async fn a_standby_that_may_not_watch_reads_the_lease_periodically() {
 
 #[tokio::test(start_paused = true)]
 async fn the_lease_is_released_only_after_the_work_has_ended() {
-    let lock = Memory::new();
+    let lock = InMemoryLock::new();
     let mut runner = Runner::start(&lock, "a");
     runner.leads().await;
     runner.stopper.request();
@@ -264,7 +264,7 @@ async fn the_lease_is_released_only_after_the_work_has_ended() {
 
 #[tokio::test(start_paused = true)]
 async fn a_vanished_leader_is_succeeded_when_its_lease_did_not_change_for_the_lease_duration() {
-    let lock = Memory::new();
+    let lock = InMemoryLock::new();
     let first = Runner::start(&lock, "a");
     first.leads().await;
     let second = Runner::start(&lock, "b");
@@ -282,7 +282,7 @@ async fn a_vanished_leader_is_succeeded_when_its_lease_did_not_change_for_the_le
 #[tokio::test(start_paused = true)]
 async fn without_responses_the_work_ends_at_the_renew_deadline_and_before_another_leads() {
     for mood in [Mood::Hangs, Mood::Fails, Mood::Mute] {
-        let lock = Memory::new();
+        let lock = InMemoryLock::new();
         let first = Runner::start(&lock, "a");
         first.leads().await;
         let led = Instant::now();
@@ -304,7 +304,7 @@ async fn without_responses_the_work_ends_at_the_renew_deadline_and_before_anothe
 
 #[tokio::test(start_paused = true)]
 async fn one_hung_request_does_not_lose_the_lease() {
-    let lock = Memory::new();
+    let lock = InMemoryLock::new();
     let runner = Runner::start(&lock, "a");
     runner.leads().await;
     lock.is(Mood::Hangs);
@@ -317,7 +317,7 @@ async fn one_hung_request_does_not_lose_the_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stolen_lease_ends_the_work_at_the_next_renewal() {
-    let lock = Memory::new();
+    let lock = InMemoryLock::new();
     let runner = Runner::start(&lock, "a");
     runner.leads().await;
     lock.steal("thief");
@@ -330,7 +330,7 @@ async fn a_stolen_lease_ends_the_work_at_the_next_renewal() {
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_that_is_asked_to_stop_does_not_become_leader_and_ends_at_once() {
-    let lock = Memory::new();
+    let lock = InMemoryLock::new();
     let first = Runner::start(&lock, "a");
     first.leads().await;
     let second = Runner::start(&lock, "b");
@@ -344,7 +344,7 @@ async fn a_standby_that_is_asked_to_stop_does_not_become_leader_and_ends_at_once
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_acquired_during_a_stop_is_released() {
-    let lock = Memory::new();
+    let lock = InMemoryLock::new();
     lock.is(Mood::Slow);
     let runner = Runner::start(&lock, "a");
     lock.lease.subscribe().wait_for(Option::is_some).await.unwrap();
@@ -356,7 +356,7 @@ async fn a_lease_acquired_during_a_stop_is_released() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_without_an_api_server_ends_soon_and_sends_few_requests() {
-    let lock = Memory::new();
+    let lock = InMemoryLock::new();
     let mut runner = Runner::start(&lock, "a");
     runner.leads().await;
     lock.is(Mood::Fails);
@@ -369,7 +369,7 @@ async fn a_stop_without_an_api_server_ends_soon_and_sends_few_requests() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_watch_costs_at_most_the_lease_duration() {
-    let lock = Memory::new();
+    let lock = InMemoryLock::new();
     let mut first = Runner::start(&lock, "a");
     first.leads().await;
     lock.is(Mood::Silent);
@@ -385,7 +385,7 @@ async fn a_silent_watch_costs_at_most_the_lease_duration() {
 async fn seam_m3_a_suspended_leader_may_not_write_before_its_next_renewal() {
     let boot = Arc::new(Mutex::new(Duration::from_secs(100)));
     let clock = Arc::clone(&boot);
-    let lock = Memory::new();
+    let lock = InMemoryLock::new();
     let mut runner = Runner::start_with(&lock, "a", Fence::with_clock(move || *clock.lock()));
     let fence = runner.figures.fence.clone();
     assert_eq!(fence.check(), Err(Fenced), "not before it leads");
@@ -406,7 +406,7 @@ async fn seam_m3_a_suspended_leader_may_not_write_before_its_next_renewal() {
 
 #[tokio::test(start_paused = true)]
 async fn seam_m3_a_stolen_lease_closes_the_fence() {
-    let lock = Memory::new();
+    let lock = InMemoryLock::new();
     let runner = Runner::start(&lock, "a");
     runner.leads().await;
     lock.steal("thief");

@@ -73,7 +73,7 @@ pub struct Report {
 pub struct Checked {
     /// The name of the check.
     pub name: String,
-    /// The result.
+    /// The result of the check.
     pub health: Health,
 }
 

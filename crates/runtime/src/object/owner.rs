@@ -181,7 +181,7 @@ pub enum OwnerError {
         "{owner} cannot own an object in namespace {child_namespace}: the garbage collector would delete it"
     )]
     AcrossNamespaces {
-        /// The owner.
+        /// The kind and name of the owner.
         owner: String,
         /// The child's namespace.
         child_namespace: String,
@@ -189,7 +189,7 @@ pub enum OwnerError {
     /// The child is cluster-scoped, but the owner is namespaced.
     #[error("{owner} is namespaced and cannot own a cluster-scoped object: label it and use a finalizer")]
     NamespacedOwnerOfClusterChild {
-        /// The owner.
+        /// The kind and name of the owner.
         owner: String,
     },
     /// Another controller owns the child; two controllers would undo each other's work.

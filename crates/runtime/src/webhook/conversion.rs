@@ -171,7 +171,7 @@ fn name(kind: &str, group: &str) -> String {
 }
 
 impl ConverterOf {
-    /// Returns `kind.group`.
+    /// Returns the name `kind.group`.
     pub(super) fn name(&self) -> String {
         name(&self.kind, &self.group)
     }
@@ -181,8 +181,7 @@ impl ConverterOf {
             self.versions.get(wanted).ok_or_else(|| {
                 let known: Vec<_> = self.versions.keys().map(String::as_str).collect();
                 ConversionError(format!(
-                    "{} is not known for {}; {} are",
-                    wanted,
+                    "{} has no version {wanted}; its versions are {}",
                     self.kind,
                     known.join(", ")
                 ))
@@ -409,8 +408,12 @@ mod tests {
     fn an_object_of_an_unknown_version_fails_the_conversion() {
         for (to, object, why) in [
             ("v1", game("v1", &json!({"replicas": 1})), "already in version example.com/v1"),
-            ("v9", game("v1", &json!({"replicas": 1})), "example.com/v9 is not known for Game"),
-            ("v1", game("v9", &json!({})), "example.com/v9 is not known"),
+            (
+                "v9",
+                game("v1", &json!({"replicas": 1})),
+                "Game has no version example.com/v9; its versions are",
+            ),
+            ("v1", game("v9", &json!({})), "Game has no version example.com/v9"),
             ("v1", json!({"apiVersion": "v1", "kind": "Pod"}), "there is no conversion"),
             (
                 "v1",

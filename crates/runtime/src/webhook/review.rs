@@ -94,7 +94,7 @@ pub struct GroupVersionResource {
     /// The API group; empty for the core group.
     #[serde(default)]
     pub group: String,
-    /// The version.
+    /// The API version.
     #[serde(default)]
     pub version: String,
     /// The plural name.

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// apiClient is the little of a Kubernetes client that a supervisor needs.
+// apiClient is the part of a Kubernetes client that a supervisor needs.
 type apiClient struct {
 	server string
 	http   *http.Client
@@ -66,8 +66,8 @@ func (c *apiClient) version(ctx context.Context) (string, error) {
 	return version.GitVersion, json.Unmarshal(text, &version)
 }
 
-// furnish makes the nodes and the default storage class, and waits for what the
-// controller manager makes: without the default service account no pod can be.
+// furnish creates the nodes and the default storage class, and waits for the
+// default service account, without which no pod can be created.
 func (c *apiClient) furnish(ctx context.Context, nodes int) error {
 	for i := range nodes {
 		name := fmt.Sprintf("node-%d", i)
@@ -97,7 +97,7 @@ func object(apiVersion, kind string, metadata map[string]any) map[string]any {
 	return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata}
 }
 
-// discard deletes what a user left: a path below the API server's root.
+// discard deletes an object that a user left behind: a path below the API server's root.
 func (c *apiClient) discard(path string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -146,7 +146,7 @@ func (p *plane) prepare() (*authority, error) {
 	return pki, os.WriteFile(p.path("stages.yaml"), stages, 0o600)
 }
 
-// kwokConfig is what KWOK does with objects and, if asked for, with commands: they get a directory of their own.
+// kwokConfig is the configuration of KWOK: the stages of objects and, on request, the directory of commands.
 func (p *plane) kwokConfig() ([]byte, error) {
 	documents := stageObjects()
 	if p.Exec {

@@ -26,19 +26,19 @@ func claim(dir string) error {
 	return os.WriteFile(filepath.Join(dir, marker), nil, 0o600)
 }
 
-// hasForeignFile tells whether there is more than the log, which is opened before this program
+// hasForeignFile reports whether there is more than the log, which is opened before this program
 // starts and may outlive a directory that another one has just deleted.
 func hasForeignFile(entries []os.DirEntry) bool {
 	return len(entries) > 1 || (len(entries) == 1 && entries[0].Name() != "supervisor.log")
 }
 
-// isOurs tells whether dir is a private directory with our marker.
+// isOurs reports whether dir is a private directory with our marker.
 func isOurs(dir string) bool {
 	info, err := os.Lstat(filepath.Join(dir, marker))
 	return err == nil && info.Mode().IsRegular() && isPrivate(dir)
 }
 
-// isPrivate tells whether dir is a directory, not a link, that only this user has access to.
+// isPrivate reports whether dir is a directory, not a link, that only this user has access to.
 func isPrivate(dir string) bool {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
@@ -48,8 +48,8 @@ func isPrivate(dir string) bool {
 	return ok && int(stat.Uid) == os.Geteuid()
 }
 
-// removeDirectory deletes the directory of an instance. The marker goes last, so that whoever
-// meets the directory halfway still recognises it.
+// removeDirectory deletes the directory of an instance. The marker goes last, so that a
+// half-deleted directory is still recognised.
 func removeDirectory(dir string) error {
 	if err := clear(dir); err != nil {
 		return err

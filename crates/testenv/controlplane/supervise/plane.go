@@ -25,7 +25,7 @@ type plane struct {
 	api        *apiClient
 }
 
-// Facts are what users of the control plane need to know to use it.
+// Facts are the addresses and paths that users of the control plane need.
 type Facts struct {
 	Name       string `json:"name"`
 	Dir        string `json:"dir"`
@@ -45,7 +45,7 @@ type component struct {
 	args    []string
 	process *os.Process
 	exited  chan struct{} // closed when the present process has ended
-	wanted  bool          // false: its end is what somebody asked for
+	wanted  bool          // false: it was stopped on request
 	paused  bool
 }
 
@@ -174,7 +174,7 @@ func (p *plane) find(name string) (*component, error) {
 	return c, nil
 }
 
-// act is a user's wish about one component.
+// act carries out an action of a user on one component.
 func (p *plane) act(ctx context.Context, name, action string) error {
 	switch action {
 	case "stop":
@@ -238,7 +238,7 @@ func (p *plane) killAll() {
 	}
 }
 
-// pids is for `status`.
+// pids returns the process ids of the components, for `status`.
 func (p *plane) pids() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

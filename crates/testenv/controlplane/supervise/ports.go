@@ -66,8 +66,8 @@ func inUse(port int, err error) error {
 }
 
 // quietPort finds a port for a program that cannot share one with our reservation. It is below the range that
-// outgoing connections are given, so only somebody who wants this very port could take it meanwhile; where
-// supervisors begin to look depends on their process, so that two of them do not meet.
+// outgoing connections use, so only a program that asks for this very port could take it meanwhile. Supervisors
+// begin to search at a port that depends on their process id, so that two of them do not collide.
 func quietPort() (int, error) {
 	const first, count = 20000, 12000
 	for i := range count {

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// What KWOK does with nodes, pods and volumes: nothing runs, statuses tell a story.
+// The stages of KWOK for nodes, pods and volumes: nothing runs, only statuses change.
 //
 // A pod is Running and Ready at once, a Job's pod succeeds, a deletion completes.
-// The annotation testenv.windlass.dev/pod, on the pod or its template, tells
+// The annotation testenv.windlass.dev/pod, on the pod or its template, chooses
 // another story:
 //
 //	never-ready        runs, never becomes Ready
 //	ready-after        Ready after testenv.windlass.dev/delay (a Go duration, default 1s)
-//	crash-loop         CrashLoopBackOff; its last words are testenv.windlass.dev/message
+//	crash-loop         CrashLoopBackOff, with the termination message testenv.windlass.dev/message
 //	image-pull-error   ImagePullBackOff, with testenv.windlass.dev/message if given
 //	node-lost          not Ready, reason NodeLost, and its deletion does not complete
 //	fail               runs, then fails with testenv.windlass.dev/message (for Jobs)
 //
-// Changed to "ready" on a live pod, it is released. A claim of class "standard" (the
+// A change of the annotation to "ready" releases a live pod. A claim of class "standard" (the
 // default one) gets a volume, unless it is annotated testenv.windlass.dev/volume:
 // pending; the real controller manager binds the two. Selectors exclude one another,
 // because KWOK picks at random among stages that match.
@@ -129,7 +129,7 @@ func terminated(code, reason, message string) string {
 	return `{terminated: {exitCode: ` + code + `, reason: ` + reason + `, message: {{ ` + message + ` | Quote }}, startedAt: {{ $now | Quote }}, finishedAt: {{ $now | Quote }}}}`
 }
 
-// message binds $message to what the pod's annotation says.
+// message binds $message to the annotation of the pod.
 func message(otherwise string) string {
 	return `{{ $message := or ( index ( or .metadata.annotations dict ) "testenv.windlass.dev/message" ) ` + otherwise + ` }}`
 }
@@ -158,7 +158,7 @@ func phase(name string) string {
 	return "phase: " + name + "\nreason: null\nmessage: null"
 }
 
-// placed is what a pod has once a node runs it.
+// placed is the status of a pod that a node runs.
 const placed = `startTime: {{ or .status.startTime $now | Quote }}
 initContainerStatuses:
 {{ range .spec.initContainers }}
@@ -251,7 +251,7 @@ func stageObjects() []map[string]any {
 	return objects
 }
 
-// encodeDocuments makes one configuration file of objects.
+// encodeDocuments writes objects into one configuration file.
 func encodeDocuments(objects []map[string]any) ([]byte, error) {
 	var file bytes.Buffer
 	for _, each := range objects {

@@ -26,15 +26,15 @@ import (
 	"time"
 )
 
-// Options say what to start, where, and how long to stay without users.
+// Options choose the components, the directory, and the time to stay without users.
 type Options struct {
 	Name   string        // the instance: "shared", "up" or "private"
 	Dir    string        // holds everything of this instance; removed at the end
 	Bin    string        // the directory with the components' binaries
 	Port   int           // the API server's port; 0 picks a free one
-	Nodes  int           // how many KWOK nodes
-	Linger time.Duration // how long to stay after the last user
-	Exec   bool          // whether exec into a pod runs the command on this machine
+	Nodes  int           // number of KWOK nodes
+	Linger time.Duration // time to stay after the last user
+	Exec   bool          // exec into a pod runs the command on this machine
 }
 
 // Main is the entry point of the `supervise` mode. It returns the exit code.
@@ -107,8 +107,8 @@ func run(o Options) error {
 	defer listener.Close()
 
 	plane := newPlane(o)
-	desk := newDesk(plane, o.Linger)
-	go desk.serve(listener)
+	users := newUserServer(plane, o.Linger)
+	go users.serve(listener)
 
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
@@ -130,13 +130,13 @@ func run(o Options) error {
 				running = false
 				break
 			}
-			desk.ready()
+			users.ready()
 		case death := <-plane.deaths:
 			failure = death
 			running = false
-		case <-desk.idle:
+		case <-users.idle:
 			running = false
-		case <-desk.shutdown:
+		case <-users.shutdown:
 			running = false
 		case <-stop:
 			running = false
@@ -145,9 +145,9 @@ func run(o Options) error {
 	cancel()
 	plane.killAll()
 	listener.Close()
-	desk.finish(failure)
+	users.finish(failure)
 	if failure != nil {
-		// The logs are what explains it: they stay until the next start.
+		// The logs explain the failure: they are kept until the next start.
 		fmt.Fprintln(os.Stderr, failure)
 		os.Remove(socket)
 		return failure
@@ -158,15 +158,15 @@ func run(o Options) error {
 	return removeDirectory(o.Dir)
 }
 
-// lockSuffix is nobody else's: whose lock is free, its directory is swept away.
+// lockSuffix is used by supervisors only: a directory whose lock is free is deleted.
 const lockSuffix = ".windlass-testenv.lock"
 
-// lockPath is beside the directory, not in it: a lock that is removed and made
-// anew can be held twice. Names are few and are used again, except for private ones.
+// lockPath is beside the directory, not in it: a lock file that is removed and
+// created again can be held twice. Names are few and are used again, except for private ones.
 func lockPath(dir string) string { return dir + lockSuffix }
 
-// takeLock holds path for as long as this process lives; the kernel lets it go
-// with the process, so a killed supervisor leaves no stale lock.
+// takeLock locks path for as long as this process lives; the kernel releases the
+// lock with the process, so a killed supervisor leaves no stale lock.
 func takeLock(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -20,7 +20,7 @@ const NAMES: &[&str] =
 const STAGED: &str = "staged-";
 const UNPACKED: &str = "module-";
 
-/// Builds the multi-call binary into `cache/<digest>`, once, whoever asks.
+/// Builds the multi-call binary into `cache/<digest>`, once for all callers.
 ///
 /// Several processes may call this at the same moment: a file lock lets one
 /// build, and the others then find its result. The directory appears by a rename,
@@ -101,7 +101,7 @@ fn lock(cache: &Path, reporter: &Reporter) -> Result<File> {
     Ok(file)
 }
 
-/// Removes what killed builds left. Whoever holds the lock is the only builder.
+/// Removes the remains of killed builds. The holder of the lock is the only builder.
 fn sweep(cache: &Path) {
     for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -215,7 +215,7 @@ impl Go {
     }
 }
 
-/// Tells a full disk from everything else; Go says so only in words.
+/// Distinguishes a full disk from other errors. Go reports it only as text.
 fn failure(text: &str, cache: &Path, otherwise: impl FnOnce(String) -> Error) -> Error {
     if text.contains("no space left on device") {
         return Error::DiskFull { path: cache.to_owned() };

@@ -25,13 +25,13 @@ module_files![
     "supervise/audit.yaml",
     "supervise/bringup.go",
     "supervise/certs.go",
-    "supervise/desk.go",
     "supervise/directory.go",
     "supervise/frozen.go",
     "supervise/plane.go",
     "supervise/ports.go",
     "supervise/stages.go",
     "supervise/supervise.go",
+    "supervise/user_server.go",
 ];
 
 /// A name for exactly these files: another content is another build.

@@ -90,7 +90,7 @@ pub fn status(dir: &Path) -> Option<Status> {
     Some(status)
 }
 
-/// Stops the instance in `dir`, whoever uses it, and waits until it has ended.
+/// Stops the instance in `dir`, even if it has users, and waits until it has ended.
 pub fn shutdown(dir: &Path) -> Result<()> {
     let Ok(mut stream) = UnixStream::connect(socket(dir)) else {
         return Ok(());

@@ -67,7 +67,7 @@ impl std::fmt::Debug for Reply {
 pub struct Gone {
     /// The reason, in words.
     pub reason: String,
-    /// True if somebody stopped the control plane; false if it broke down.
+    /// True if the control plane was stopped on request; false if it broke down.
     pub on_purpose: bool,
 }
 
@@ -153,8 +153,8 @@ impl Drop for Line {
     }
 }
 
-/// Sorts what arrives: progress to the reporter, a farewell to everybody, the rest
-/// to whoever asked. Ends with the connection.
+/// Dispatches received messages: progress to the reporter, the end of the control plane to all, and replies
+/// to their callers. Ends with the connection.
 fn read(stream: UnixStream, replies: &Sender<Reply>, end: &End, reporter: &Reporter) {
     let part = |gone: Gone| {
         // Before that, it is an error of the attempt.

@@ -94,11 +94,11 @@ impl ControlPlane {
         &self.facts
     }
 
-    /// Resolves with the reason when it breaks down or somebody stops it. Cancel safe.
+    /// Resolves with the reason when the control plane breaks down or is stopped. Cancel safe.
     pub fn gone(&self) -> impl Future<Output = Gone> + Send + 'static {
         let mut gone = self.line().watch();
         async move {
-            // An error means that we are leaving: nobody will tell us any more.
+            // An error means that this process is disconnecting: no message will arrive any more.
             let reason = gone.wait_for(Option::is_some).await.map(|reason| reason.clone());
             reason.ok().flatten().unwrap_or_default()
         }
@@ -130,7 +130,7 @@ impl ControlPlane {
         self.line().ask(&Request { op: "keep", ..Request::default() })
     }
 
-    /// Stops the instance, whoever uses it, and waits until it has ended.
+    /// Stops the instance, even if it has users, and waits until it has ended.
     pub fn shutdown(self) -> Result<()> {
         shutdown(&self.facts.dir)
     }

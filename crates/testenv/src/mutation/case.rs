@@ -27,7 +27,7 @@ pub(super) struct Case {
 /// The way in which a property is mutated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// From one valid value to the next.
+    /// A change from one valid value to the next.
     Valid,
     /// An object with its required fields only, where there was none.
     Added,

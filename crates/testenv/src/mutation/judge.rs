@@ -34,7 +34,7 @@ pub(super) struct Settled {
 pub(super) enum WayBack {
     /// The objects are those of the start.
     Same,
-    /// The API server or a webhook refuses it: the change is for good, and says so.
+    /// The API server or a webhook refuses the way back: the change is permanent, and the message says so.
     Refused(String),
     Differs(Vec<String>),
     /// The operator hangs, writes for ever, or ended.

@@ -13,7 +13,7 @@ use crate::env::TestEnv;
 use crate::error::{Error, Result};
 use crate::eventually::{eventually, within};
 use crate::namespace::TestNamespace;
-use crate::proxy::{Delivery, RequestVerb, Seen};
+use crate::proxy::{Delivery, LoggedRequest, RequestVerb};
 use crate::torture::{Ledger, Life, Scene, Scope, Snapshot};
 use crate::user::TestUser;
 
@@ -292,7 +292,7 @@ impl<'a> Lane<'a> {
     /// the operator is under way.
     fn activity(&self) -> Option<(u64, u64)> {
         let proxy = &self.life.proxy;
-        let waits = |seen: &Seen| {
+        let waits = |seen: &LoggedRequest| {
             seen.client == Delivery::Waiting && counts(seen) && seen.request.verb != RequestVerb::Watch
         };
         if proxy.last_where(waits).is_some() {
@@ -304,7 +304,8 @@ impl<'a> Lane<'a> {
     /// The last requests of an operator that does not rest, in words.
     fn storm(&self, work: usize, since: u64) -> String {
         let seen = self.life.proxy.seen();
-        let is_write = |seen: &&Seen| seen.sequence > since && is_work(seen) && seen.request.verb.is_write();
+        let is_write =
+            |seen: &&LoggedRequest| seen.sequence > since && is_work(seen) && seen.request.verb.is_write();
         let last = seen.iter().rev().find(is_write);
         let last = last.map_or("none".to_owned(), |seen| seen.request.to_string());
         format!("{work} requests after one change, the last write: {last}")
@@ -329,13 +330,13 @@ impl<'a> Lane<'a> {
 }
 
 /// Returns true for requests about resources, Events and Leases apart.
-fn counts(seen: &Seen) -> bool {
+fn counts(seen: &LoggedRequest) -> bool {
     let resource = seen.request.resource.as_deref();
     resource.is_some_and(|resource| !["events", "leases"].contains(&resource))
 }
 
 /// Returns true for requests that are neither lists nor watches, which do not disturb the rest.
-fn is_work(seen: &Seen) -> bool {
+fn is_work(seen: &LoggedRequest) -> bool {
     counts(seen) && !matches!(seen.request.verb, RequestVerb::Watch | RequestVerb::List)
 }
 

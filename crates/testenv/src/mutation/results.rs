@@ -41,7 +41,7 @@ pub(super) struct Results {
 
 impl Results {
     /// Opens the file of a mutation. A run of all cases goes on where one of the same commit and files
-    /// stopped; any other begins anew.
+    /// stopped; any other run begins again.
     pub(super) fn open(name: &str, selection: &Selection, digest: &str) -> Result<Self> {
         let directory = directory();
         fs::create_dir_all(&directory).map_err(Error::file(&directory))?;

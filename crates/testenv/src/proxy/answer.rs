@@ -52,7 +52,7 @@ impl Answer {
         Self::new(409, "AlreadyExists", "an object of that name exists, says the fault proxy")
     }
 
-    /// 410: the resource version or continue token is too old. This is how a list is told; a watch is told by
+    /// 410: the resource version or continue token is too old. A list gets this response; a watch gets
     /// [`WatchFault::Error`](super::WatchFault::Error).
     pub fn expired() -> Self {
         Self::new(410, "Expired", "the resource version is too old, says the fault proxy")

@@ -1,4 +1,4 @@
-//! The state that a running proxy and its handles share: who is hit by what, what waits, what flows.
+//! The state that a running proxy and its handles share: faults, held requests and open streams.
 //!
 //! One lock guards it, and nothing awaits under it. A valve's own lock may be taken while this one is held,
 //! never the other way round.
@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::fault::{Action, Fault};
-use super::log::{Delivery, Log, Seen};
+use super::log::{Delivery, Log, LoggedRequest};
 use super::matching::Match;
 use super::request::{RequestSeen, RequestVerb};
 use super::script::{Cast, FaultId, Script};
@@ -58,7 +58,7 @@ impl Tally {
 #[derive(Debug)]
 pub(super) struct Control {
     state: Mutex<ControlState>,
-    /// Changes whenever something happened that somebody may wait for.
+    /// Changes whenever something happened that a caller may wait for.
     happened: watch::Sender<()>,
     patience: Duration,
     names_creates: AtomicBool,
@@ -194,7 +194,7 @@ impl Control {
         });
     }
 
-    /// Breaks the open watches and says how many there were.
+    /// Breaks the open watches, and returns their number.
     pub(super) fn break_watches(&self, wanted: &Match, how: impl Fn(&Valve)) -> usize {
         self.change(|state| {
             let broken: Vec<u64> =
@@ -210,15 +210,15 @@ impl Control {
         lock(&self.state).watches(wanted).count()
     }
 
-    pub(super) fn seen(&self) -> Vec<Seen> {
+    pub(super) fn seen(&self) -> Vec<LoggedRequest> {
         lock(&self.state).log.entries().cloned().collect()
     }
 
-    pub(super) fn count(&self, counts: impl Fn(&Seen) -> bool) -> usize {
+    pub(super) fn count(&self, counts: impl Fn(&LoggedRequest) -> bool) -> usize {
         lock(&self.state).log.entries().filter(|seen| counts(seen)).count()
     }
 
-    pub(super) fn last_where(&self, holds: impl Fn(&Seen) -> bool) -> Option<u64> {
+    pub(super) fn last_where(&self, holds: impl Fn(&LoggedRequest) -> bool) -> Option<u64> {
         lock(&self.state).log.entries().rev().find(|seen| holds(seen)).map(|seen| seen.sequence)
     }
 
@@ -257,7 +257,7 @@ impl Control {
     pub(super) fn hit(&self, id: FaultId, sequence: u64) -> Option<Gate> {
         self.change(|state| {
             let (fault, tally) = state.faults.get(&id)?;
-            // Before the hit is known, so that nobody can release what does not wait yet.
+            // Before the hit is known, so that a request is not released before it waits.
             let gate = Gate(tally.gate.subscribe());
             tally.hits.fetch_add(1, Ordering::AcqRel);
             if let Some(seen) = state.log.entry(sequence) {

@@ -11,7 +11,7 @@ use super::control::Control;
 use super::error::{ProxyError, WaitError};
 use super::fault::Fault;
 use super::handles::{FaultHandle, FreezeGuard};
-use super::log::Seen;
+use super::log::LoggedRequest;
 use super::matching::Match;
 use super::script::Script;
 use super::server;
@@ -103,8 +103,8 @@ impl FaultProxy {
         self.address
     }
 
-    /// Replaces all faults by those of a script, and gives their handles in its order. What the old ones held
-    /// is released; counting begins anew.
+    /// Replaces all faults by those of a script, and returns their handles in its order. Requests that the
+    /// old faults held are released; counting begins again.
     pub fn set(&self, script: impl Into<Script>) -> Vec<FaultHandle> {
         let handle = |(id, tally, fault)| FaultHandle::new(Arc::clone(&self.control), id, tally, fault);
         self.control.set(script.into()).into_iter().map(handle).collect()
@@ -121,12 +121,12 @@ impl FaultProxy {
         self.control.clear();
     }
 
-    /// Cuts the connections of the watches that are open now and match; says how many.
+    /// Cuts the connections of the open watches that match, and returns their number.
     pub fn cut_watches(&self, wanted: &Match) -> usize {
         self.control.break_watches(wanted, Valve::cut)
     }
 
-    /// Leaves the clients of the watches that are open now and match on dead connections; says how many.
+    /// Leaves the clients of the open watches that match on dead connections, and returns their number.
     pub fn half_open(&self, wanted: &Match) -> usize {
         self.control.break_watches(wanted, Valve::half_open)
     }
@@ -149,17 +149,17 @@ impl FaultProxy {
     }
 
     /// The last requests with what became of them so far, in the order in which they arrived.
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<LoggedRequest> {
         self.control.seen()
     }
 
     /// The number of remembered requests for which `counts` returns true.
-    pub fn count(&self, counts: impl Fn(&Seen) -> bool) -> usize {
+    pub fn count(&self, counts: impl Fn(&LoggedRequest) -> bool) -> usize {
         self.control.count(counts)
     }
 
     /// The number of the last of the remembered requests for which `holds` holds.
-    pub fn last_where(&self, holds: impl Fn(&Seen) -> bool) -> Option<u64> {
+    pub fn last_where(&self, holds: impl Fn(&LoggedRequest) -> bool) -> Option<u64> {
         self.control.last_where(holds)
     }
 
@@ -183,18 +183,26 @@ impl FaultProxy {
     }
 
     /// Waits for a request that matches; one that was seen already counts, too. Cancel safe.
-    pub async fn wait_for_request(&self, wanted: &Match) -> Result<Seen, WaitError> {
+    pub async fn wait_for_request(&self, wanted: &Match) -> Result<LoggedRequest, WaitError> {
         self.wait_for_request_after(0, wanted).await
     }
 
     /// Waits for a request that matches and arrived after the one of this number. Cancel safe.
-    pub async fn wait_for_request_after(&self, sequence: u64, wanted: &Match) -> Result<Seen, WaitError> {
+    pub async fn wait_for_request_after(
+        &self,
+        sequence: u64,
+        wanted: &Match,
+    ) -> Result<LoggedRequest, WaitError> {
         self.control.wait_for_request(sequence, wanted).await
     }
 
     /// Waits until something holds of a request that was seen, say that its client has left; gives the first
     /// one. `what` is said when the wait is in vain. Cancel safe.
-    pub async fn wait_for_seen(&self, what: &str, holds: impl Fn(&Seen) -> bool) -> Result<Seen, WaitError> {
+    pub async fn wait_for_seen(
+        &self,
+        what: &str,
+        holds: impl Fn(&LoggedRequest) -> bool,
+    ) -> Result<LoggedRequest, WaitError> {
         self.control.wait_for_seen(what, holds).await
     }
 }

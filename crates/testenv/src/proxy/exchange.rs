@@ -333,7 +333,7 @@ fn answer_with(answer: &Answer, request: &RequestSeen) -> Response<AnswerBody> {
     response
 }
 
-/// The event by which a watch is told of an error; empty for other faults.
+/// Returns the event that reports an error to a watch; empty for other faults.
 fn last_words(fault: &WatchFault, request: &RequestSeen) -> Bytes {
     match fault {
         WatchFault::Error(answer) => {

@@ -84,7 +84,7 @@ pub enum When {
     Nth(u64),
     /// Every matching request.
     Each {
-        /// Except so many at the start.
+        /// The number of requests at the start that are not hit.
         after: u64,
         /// The maximum number of times.
         times: Option<u64>,

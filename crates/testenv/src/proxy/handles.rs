@@ -52,7 +52,7 @@ impl FaultHandle {
         self.control.judge(self.id, &self.tally, Verdict::Discard);
     }
 
-    /// Takes it out of the script and lets go of all that it holds.
+    /// Removes the fault from the script, and releases all requests that it holds.
     pub fn remove(&self) {
         self.control.remove(self.id, &self.tally);
     }

@@ -11,7 +11,7 @@ use super::request::RequestSeen;
 
 /// One request and what became of it so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct LoggedRequest {
     /// Counts the proxy's requests from 1, in order of arrival. Requests under way at the same time may reach
     /// the server in another order.
     pub sequence: u64,
@@ -25,7 +25,7 @@ pub struct Seen {
     pub client: Delivery,
 }
 
-impl fmt::Display for Seen {
+impl fmt::Display for LoggedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "#{} {}: ", self.sequence, self.request)?;
         match self.server {
@@ -71,7 +71,7 @@ impl fmt::Display for Delivery {
 /// The last requests; older ones are forgotten.
 #[derive(Debug)]
 pub(super) struct Log {
-    entries: VecDeque<Seen>,
+    entries: VecDeque<LoggedRequest>,
     capacity: usize,
     next: u64,
 }
@@ -88,7 +88,7 @@ impl Log {
         if self.entries.len() == self.capacity {
             self.entries.pop_front();
         }
-        self.entries.push_back(Seen {
+        self.entries.push_back(LoggedRequest {
             sequence,
             request,
             fault: None,
@@ -99,19 +99,19 @@ impl Log {
     }
 
     /// An entry to complete; `None` once it is forgotten.
-    pub(super) fn entry(&mut self, sequence: u64) -> Option<&mut Seen> {
+    pub(super) fn entry(&mut self, sequence: u64) -> Option<&mut LoggedRequest> {
         let oldest = self.entries.front()?.sequence;
         let index = usize::try_from(sequence.checked_sub(oldest)?).ok()?;
         self.entries.get_mut(index)
     }
 
     /// All that is remembered, oldest first.
-    pub(super) fn entries(&self) -> impl DoubleEndedIterator<Item = &Seen> {
+    pub(super) fn entries(&self) -> impl DoubleEndedIterator<Item = &LoggedRequest> {
         self.entries.iter()
     }
 
     /// The first remembered request after a number that is meant.
-    pub(super) fn first_after(&self, sequence: u64, wanted: &Match) -> Option<&Seen> {
+    pub(super) fn first_after(&self, sequence: u64, wanted: &Match) -> Option<&LoggedRequest> {
         self.entries.iter().find(|seen| seen.sequence > sequence && wanted.matches(&seen.request))
     }
 

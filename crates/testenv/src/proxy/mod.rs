@@ -74,9 +74,9 @@
 //!
 //! # What it does not do
 //!
-//! - HTTP/2, and client certificates: who the client is must be said in a header.
-//! - Look into bodies, but for the [names of new objects](FaultProxy::name_creates) if it is asked to:
-//!   otherwise a create has no name to match. The events of a stream are its lines: JSON, not compressed.
+//! - HTTP/2, and client certificates: clients must authenticate by a header.
+//! - Read bodies, except for the [names of new objects](FaultProxy::name_creates) on request: without it, a
+//!   create has no name to match. The events of a stream are its lines: JSON, not compressed.
 //! - Faults inside of a tunnel, once the protocol was switched; they can hit the request that opens it.
 //! - Faults below HTTP (lost packets, slow bytes). A frozen or half-open connection is still acknowledged by
 //!   the kernel, so TCP keep-alive does not notice it; only a deadline of the client's does.
@@ -111,7 +111,7 @@ pub use endpoint::{FaultProxy, ProxyOptions};
 pub use error::{ProxyError, WaitError};
 pub use fault::{Action, Fault, Occasion, WatchFault, When};
 pub use handles::{FaultHandle, FreezeGuard};
-pub use log::{Delivery, Seen};
+pub use log::{Delivery, LoggedRequest};
 pub use matching::Match;
 pub use request::{RequestSeen, RequestVerb};
 pub use script::Script;

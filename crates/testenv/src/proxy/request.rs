@@ -90,7 +90,7 @@ pub struct RequestSeen {
     pub name: Option<String>,
     /// The path as it was sent, without the query.
     pub path: String,
-    /// The `User-Agent` header. Note that kube sends none unless it is told to.
+    /// The `User-Agent` header. Note that kube sends none by default.
     pub user_agent: Option<String>,
 }
 

@@ -89,7 +89,7 @@ impl Cast {
         self.roles.clear();
     }
 
-    /// Counts the request and says which fault takes it, and what it does.
+    /// Counts the request, and returns the fault that takes it and its action.
     pub(super) fn offer(&mut self, request: &RequestSeen) -> Option<(FaultId, Action)> {
         let mut winner = None;
         for role in &mut self.roles {

@@ -23,9 +23,9 @@ pub(super) enum Fault {
 /// Bytes that were delivered.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    /// From the client to the server.
+    /// The direction from the client to the server.
     pub(super) sent: AtomicU64,
-    /// From the server to the client.
+    /// The direction from the server to the client.
     pub(super) received: AtomicU64,
 }
 
@@ -69,7 +69,7 @@ impl RelayConnection {
         self.counters.received.load(Ordering::Acquire)
     }
 
-    /// Stops delivery in both directions. The connection stays open, and neither side is told.
+    /// Stops delivery in both directions. The connection stays open, and neither side is notified.
     pub fn freeze(&self) {
         self.set(Fault::Frozen);
     }
@@ -90,7 +90,7 @@ impl RelayConnection {
     }
 
     fn set(&self, fault: Fault) {
-        // A reset is final, and an ended connection has nobody who listens.
+        // A reset is final, and an ended connection has no listener.
         self.fault.send_if_modified(|present| {
             let changes = *present != Fault::Reset && *present != fault;
             if changes {

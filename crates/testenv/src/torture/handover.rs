@@ -32,7 +32,7 @@ pub(super) async fn hand_over(stage: &Stage<'_>, family: Family, point: &FaultHa
         return Ok(nobody_else(another_leads(stage, &leader).await));
     }
     former.suspend();
-    // The write itself was sent by a leader: it arrives before anybody else leads.
+    // The write itself was sent by a leader: it arrives before another process leads.
     point.release();
     let problems = nobody_else(another_leads(stage, &leader).await);
     let last = former.proxy.last_sequence();
@@ -44,12 +44,12 @@ pub(super) async fn hand_over(stage: &Stage<'_>, family: Family, point: &FaultHa
     Ok(problems.into_iter().chain(late).collect())
 }
 
-/// That nobody takes over is a fault of the operator, not of the environment.
+/// Reports that no standby took over: a fault of the operator, not of the environment.
 fn nobody_else(led: Result<()>) -> Problems {
     led.err().map(|error| error.to_string()).into_iter().collect()
 }
 
-/// Waits until the Lease is held by somebody else than `leader`.
+/// Waits until another process than `leader` holds the Lease.
 async fn another_leads(stage: &Stage<'_>, leader: &str) -> Result<()> {
     within(stage.plan.patience, "an operator to take the Lease", || async {
         match holder(stage).await {

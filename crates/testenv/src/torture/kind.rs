@@ -57,7 +57,8 @@ impl Kind {
 
     /// Declares that an object for which `is_available` has returned true stays so, through every
     /// disturbance, until a [disruptive](super::Torture::disruptive) step begins, and is not deleted before
-    /// either. A change that does not ask for it must not take a service away, whoever dies meanwhile.
+    /// either. A change that is not meant to interrupt a service must not do so, even if a
+    /// process is killed meanwhile.
     pub fn stays_available_where(
         self,
         is_available: impl Fn(&DynamicObject) -> bool + Send + Sync + 'static,

@@ -1,19 +1,19 @@
 //! Kills an operator at every one of its writes, and sees whether it recovers.
 //!
 //! An operator that works is not yet one that works when its process ends between two writes, when an answer
-//! gets lost, or when its view of the cluster is old. Such moments are rare, so nobody meets them while
-//! writing the operator; and there are only as many of them as it makes writes, so all of them can be tried.
+//! gets lost, or when its view of the cluster is old. Such moments are rare, so developers do not meet them
+//! while they write the operator. There are only as many of them as writes, so all of them can be tried.
 //!
 //! # What it promises
 //!
-//! A scenario (an owner is created, changed, deleted) is first played undisturbed, and every write of the
-//! operator is written down. Then it is played again once per *point*, from the beginning, in a namespace of
+//! A scenario (an owner is created, changed, deleted) is first run undisturbed, and every write of the
+//! operator is recorded. Then it is run again once per *point*, from the beginning, in a namespace of
 //! its own:
 //!
 //! | family | what happens at the point | points |
 //! | --- | --- | --- |
 //! | [`before`](Family::Before) | killed just before the write: it never reaches the server | every write |
-//! | [`after`](Family::After) | killed just after the write: it has the answer, and its next request reaches nobody | every write |
+//! | [`after`](Family::After) | killed just after the write: it has the answer, and its next request does not reach the server | every write |
 //! | [`lost`](Family::Lost) | killed while it waits for the answer, after the server committed | every write |
 //! | [`twice`](Family::Twice) | killed just before the write, and its next life just before its first write | every write |
 //! | [`unanswered`](Family::Unanswered) | not killed, but the connection breaks instead of the answer, after the server committed | every write |
@@ -22,7 +22,7 @@
 //! | [`frozen`](Family::Frozen) | the leader is suspended after the write, goes on when a standby leads, and must not write any more | every write, with a [Lease](Torture::lease) |
 //! | [`unobserved`](Family::Unobserved) | cut off; something is changed and changed back; connected again | every [reversal](Torture::reversal) |
 //!
-//! A killed operator is started anew at once, and the scenario goes on to its end. At the end of every step
+//! A killed operator is restarted at once, and the scenario goes on to its end. At the end of every step
 //!
 //! - the operator comes to rest: it sends nothing but lists and watches;
 //! - the state is that of the undisturbed run: names, labels, annotations, finalizers, owners, specs, data;

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use super::suspension::Suspension;
 use crate::env::TestEnv;
 use crate::error::{Error, Result};
-use crate::proxy::{FaultProxy, Seen};
+use crate::proxy::{FaultProxy, LoggedRequest};
 use crate::user::TestUser;
 
 /// The time that a kill waits for the thread to end. A thread that does not end is left behind; it is cut off
@@ -158,7 +158,7 @@ impl Life {
     }
 
     /// Kills it and gives the requests that it made. Dropped midway, it is dead all the same.
-    pub(crate) async fn kill(self) -> Vec<Seen> {
+    pub(crate) async fn kill(self) -> Vec<LoggedRequest> {
         let seen = self.proxy.seen();
         drop(self.proxy);
         self.suspension.end();

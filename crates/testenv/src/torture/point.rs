@@ -29,7 +29,7 @@ pub enum Family {
     Unanswered,
     /// The operator's watches stand still from before the write until it has nothing more to do, then go on.
     Stale,
-    /// The operator is cut off after a step, somebody changes something and changes it back, and the operator
+    /// The operator is cut off after a step, an object is changed and changed back, and the operator
     /// is connected again. Its points are not writes but [reversals](super::Torture::reversal).
     Unobserved,
     /// The leader is killed just before the write, and a warm standby takes over when the
@@ -41,7 +41,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// All families.
+    /// All families of disturbances.
     pub const ALL: [Self; 9] = [
         Self::Before,
         Self::After,

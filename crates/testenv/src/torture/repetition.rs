@@ -1,4 +1,4 @@
-//! A scenario played once, undisturbed or disturbed at one point, and judged.
+//! One run of a scenario, undisturbed or disturbed at one point, and its judgement.
 
 use std::pin::pin;
 use std::time::Duration;

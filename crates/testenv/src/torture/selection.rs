@@ -9,9 +9,9 @@ use super::point::Point;
 
 /// The variable that picks one point.
 pub(super) const POINT: &str = "WINDLASS_TORTURE_POINT";
-/// The variable that says how many.
+/// The environment variable that selects the points to run.
 pub(super) const EXTENT: &str = "WINDLASS_TORTURE";
-/// The variable that says how many at a time.
+/// The environment variable with the number of points that run at a time.
 const SIDE_BY_SIDE: &str = "WINDLASS_TORTURE_SIDE_BY_SIDE";
 
 fn set(name: &str) -> Option<String> {

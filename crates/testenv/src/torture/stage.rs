@@ -11,7 +11,7 @@ use super::point::{NAMESPACE, Write};
 use super::scenario::Scene;
 use crate::env::TestEnv;
 use crate::error::{Error, Result};
-use crate::proxy::{Delivery, FaultProxy, Match, RequestVerb, Seen};
+use crate::proxy::{Delivery, FaultProxy, LoggedRequest, Match, RequestVerb};
 use crate::user::TestUser;
 
 /// The number of recent requests that are reported for an operator that does not come to rest.
@@ -36,7 +36,7 @@ struct Cast {
     /// An operator that waits for the Lease.
     standby: Option<Life>,
     /// The requests of the lives before.
-    past: Vec<Seen>,
+    past: Vec<LoggedRequest>,
     /// A disturbance is going on: nothing is at rest.
     disturbed: bool,
 }
@@ -181,7 +181,7 @@ impl<'a> Stage<'a> {
     }
 
     fn waits(&self, proxy: &FaultProxy) -> bool {
-        let waits = |seen: &Seen| {
+        let waits = |seen: &LoggedRequest| {
             seen.client == Delivery::Waiting
                 && seen.request.verb != RequestVerb::Watch
                 && !self.is_excluded(seen)
@@ -195,13 +195,13 @@ impl<'a> Stage<'a> {
     }
 
     /// Reads of lists, watches, and what is no resource do not disturb the rest.
-    fn is_work(&self, seen: &Seen) -> bool {
+    fn is_work(&self, seen: &LoggedRequest) -> bool {
         seen.request.resource.is_some()
             && !matches!(seen.request.verb, RequestVerb::Watch | RequestVerb::List)
             && !self.is_excluded(seen)
     }
 
-    fn is_excluded(&self, seen: &Seen) -> bool {
+    fn is_excluded(&self, seen: &LoggedRequest) -> bool {
         seen.request.resource.as_ref().is_some_and(|resource| self.plan.excluded.contains(resource))
     }
 
@@ -219,7 +219,7 @@ impl<'a> Stage<'a> {
     /// The number of writes so far.
     pub(super) fn count_writes(&self) -> usize {
         let cast = self.cast();
-        let counts = |seen: &Seen| {
+        let counts = |seen: &LoggedRequest| {
             seen.request.resource.is_some()
                 && Match::writes().matches(&seen.request)
                 && !self.is_excluded(seen)
@@ -228,7 +228,7 @@ impl<'a> Stage<'a> {
         past + cast.life.as_ref().map_or(0, |life| life.proxy.count(counts))
     }
 
-    fn seen(&self) -> Vec<Seen> {
+    fn seen(&self) -> Vec<LoggedRequest> {
         let cast = self.cast();
         let present = cast.life.as_ref().map(|life| life.proxy.seen()).unwrap_or_default();
         cast.past.iter().cloned().chain(present).collect()

@@ -49,7 +49,7 @@ struct Toy {
     flawed: bool,
 }
 
-/// The operator: it lists the owners, looks after them, and waits for a change.
+/// The operator: it lists the owners, reconciles them, and waits for a change.
 pub(crate) async fn toy(run: OperatorRun, flawed: bool) -> Result<()> {
     let client: Client = run.client()?;
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("toy.windlass.dev", "v1", "Mutant"));

@@ -35,12 +35,12 @@ fn created(name: &str, behaviours: &'static [Behaviour]) -> Torture {
         .step("create", create, |scene| is_observed(scene, "hello"))
 }
 
-/// And gets another greeting.
+/// Adds a step that changes the greeting.
 fn changed(torture: Torture) -> Torture {
     torture.step("change", |scene| greet(scene, "goodbye"), |scene| is_observed(scene, "goodbye"))
 }
 
-/// And is deleted.
+/// Adds a step that deletes the owner.
 fn deleted(torture: Torture) -> Torture {
     torture.step("delete", delete, is_gone)
 }

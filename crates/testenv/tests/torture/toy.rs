@@ -26,7 +26,7 @@ const FINALIZER: &str = "example.com/outside";
 pub(crate) enum Behaviour {
     /// A Secret with random content.
     Secret,
-    /// As [`Behaviour::Secret`], by a toy that remembers the content only in memory.
+    /// The same as [`Behaviour::Secret`], by a toy that remembers the content only in memory.
     ForgottenSecret,
     /// A ConfigMap with the owner's greeting.
     Child,
@@ -36,7 +36,7 @@ pub(crate) enum Behaviour {
     Deployment,
     /// A ConfigMap that garbage collection does not know of.
     Outside,
-    /// As [`Behaviour::Outside`], removed after the finalizer.
+    /// The same as [`Behaviour::Outside`], removed after the finalizer.
     LeakyOutside,
     /// A ConfigMap with a generated name, which the owner's annotation remembers.
     Generated,
@@ -70,7 +70,7 @@ struct Toy {
     is_new: bool,
 }
 
-/// The operator: it lists the owners, looks after them, and waits for a change.
+/// The operator: it lists the owners, reconciles them, and waits for a change.
 pub(crate) async fn toy(run: OperatorRun, behaviours: &'static [Behaviour]) -> Result<()> {
     let (client, namespace) = (run.client()?, run.namespace().to_owned());
     let mut toy =

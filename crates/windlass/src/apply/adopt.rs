@@ -117,7 +117,7 @@ impl Run<'_> {
             ask::ADOPT,
             self.owner.title()
         );
-        tracing::debug!(object = %live.metadata.key, whose, "collision");
+        tracing::debug!(object = %live.metadata.key, whose, "object not written: one of its name exists and is not ours");
         NodeError::terminal(Reason::Collision, message)
     }
 }

@@ -43,7 +43,7 @@ pub(crate) struct Belonging {
 enum Turn {
     /// When everything in the plan is ready.
     WhenReady,
-    /// At once.
+    /// Before everything in the plan is ready.
     First,
 }
 

@@ -67,8 +67,8 @@ impl Run<'_> {
         let visited = async {
             let visited = place.node.visit(place, self).await;
             match &visited {
-                Ok(Progress::Waiting(wait)) => tracing::debug!(why = %wait, "waiting"),
-                Err(error) => tracing::warn!(%error, class = %error.class, "failed"),
+                Ok(Progress::Waiting(wait)) => tracing::debug!(why = %wait, "node is not ready"),
+                Err(error) => tracing::warn!(%error, class = %error.class, "node failed"),
                 Ok(Progress::Ready) => {}
             }
             visited

@@ -23,8 +23,10 @@ impl Run<'_> {
         self.may_write(write, &attempt)?;
         match self.applier.writer.create(desired).await {
             Ok(()) => {
-                let verb = if matches!(how, How::Marks) { "generated" } else { "created" };
-                tracing::info!(object = ?desired, "{verb}");
+                match how {
+                    How::Marks => tracing::info!(object = ?desired, "object generated"),
+                    How::Apply | How::Remake(_) => tracing::info!(object = ?desired, "object created"),
+                }
                 self.did(place, NodeResult::Created);
                 self.accepted(place);
                 Ok(Creation::Created)
@@ -53,7 +55,7 @@ impl Run<'_> {
         };
         match written {
             Ok(()) => {
-                tracing::info!(object = ?desired, why, "applied");
+                tracing::info!(object = ?desired, why, "object applied");
                 self.did(place, NodeResult::Applied);
                 self.accepted(place);
                 Ok(())

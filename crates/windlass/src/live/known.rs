@@ -21,7 +21,7 @@ use crate::error::PlanError;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Known<T> {
-    /// The fact.
+    /// The fact, as it was read.
     Known(T),
     /// The reason why it is not known.
     Unknown(String),

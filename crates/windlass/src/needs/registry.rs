@@ -302,17 +302,17 @@ impl Registry {
     }
 }
 
-/// Calls `tell` when a watch is known to be blocked, and finally when it has been listed. Ends with the
+/// Calls `notify` when a watch is known to be blocked, and finally when it has been listed. Ends with the
 /// watch.
-async fn listed(mut state: watch::Receiver<SyncState>, tell: impl Fn(bool)) {
+async fn listed(mut state: watch::Receiver<SyncState>, notify: impl Fn(bool)) {
     let mut starting = true;
     loop {
         let now = state.borrow_and_update().clone();
         match now {
-            SyncState::Synced => return tell(true),
+            SyncState::Synced => return notify(true),
             SyncState::Blocked(_) if starting => {
                 starting = false;
-                tell(false);
+                notify(false);
             }
             SyncState::Blocked(_) | SyncState::Starting => {}
         }

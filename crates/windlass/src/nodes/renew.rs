@@ -123,7 +123,10 @@ impl Renew {
         };
         if run.is_observing() && live.is_none() {
             // Keys that nobody will use are not generated.
-            return Err(NodeError::transient(Reason::Paused, "it is not made while the owner is paused"));
+            return Err(NodeError::transient(
+                Reason::Paused,
+                "it is not generated while the owner is paused",
+            ));
         }
         if let Some(why) = stale.filter(|_| !run.is_observing()) {
             if why == TOUCHED {

@@ -103,7 +103,7 @@ impl<S: Step> Node for StepNode<S> {
             let step = &self.0;
             let mut state = step.check().await?;
             if state == StepState::NotDone && run.is_observing() {
-                return Err(NodeError::transient(Reason::Paused, "it is not done while the owner is paused"));
+                return Err(NodeError::transient(Reason::Paused, "it is not run while the owner is paused"));
             }
             if state == StepState::NotDone {
                 step.act().await?;

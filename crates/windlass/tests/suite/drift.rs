@@ -30,7 +30,7 @@ enum Change {
 
 struct Row {
     name: &'static str,
-    /// `deployments web`.
+    /// The object that is changed, such as `deployments web`.
     object: (&'static str, &'static str, &'static str),
     /// A change that somebody else made before.
     beside: Option<Change>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt as _;
-use kube::api::{Api, PostParams};
+use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::{Value, json};
 use windlass::{Blueprint, Controls, Kinds, Known, Needs, Plan, PlanController, PlanError};
 use windlass_runtime::cache::Shape;
@@ -202,6 +202,112 @@ async fn the_end_of_a_first_list_wakes_the_owners_that_asked_with_or_without_the
     make(&corner, json!({"metadata": {"name": "without"}})).await?;
     operator.looked_after(before).await?;
     corner.until::<Bundle>("without", "Ready", "True").await?;
+    operator.stop().await
+}
+
+/// A blueprint that asks for the same Secret several times, in several ways.
+struct Repeater;
+
+impl Controls for Repeater {
+    type Owner = Bundle;
+    const NAME: &'static str = "repeater.test.windlass.dev";
+
+    fn kinds(&self, kinds: &mut Kinds) {
+        kinds.owns::<ConfigMap>().requires::<Secret>();
+    }
+}
+
+impl Blueprint for Repeater {
+    fn draw(&self, bundle: &Bundle, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
+        let first = needs.require::<Secret>("shared");
+        let second = needs.require::<Secret>("shared");
+        let exists = needs.exists::<Secret>("shared");
+        let text = format!("{:?}", exists.known());
+        plan.add(map(&bundle.name_any(), &text)?).after([first, second]);
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn asking_twice_for_the_same_object_is_one_watch() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "repeater").await?;
+    let proxy = corner.env.fault_proxy().await?;
+    let config = corner.user.config_through(&proxy.url())?;
+    let operator = Operator::with(config, corner.namespace.name(), PlanController::of(Repeater))?;
+    operator.ready().await?;
+    for name in ["one", "two"] {
+        create(&corner, name).await?;
+        corner.until_message::<Bundle>(name, "Ready", "False", "Secret shared").await?;
+    }
+    make(&corner, json!({"metadata": {"name": "shared"}})).await?;
+    for name in ["one", "two"] {
+        corner.until::<Bundle>(name, "Ready", "True").await?;
+        assert_eq!(corner.object("ConfigMap", name).await?["data"]["text"], "Some(true)");
+    }
+    let watched = Match::watches().resource("secrets");
+    assert_eq!(proxy.open_watches(&watched), 1, "one for all owners and all ways to ask");
+
+    // The watch is shared: it ends with the last owner that asks, not with the first.
+    corner.delete("Bundle", "one").await?;
+    corner.gone("Bundle", "one").await?;
+    corner.look_again(&operator, "Bundle", "two").await?;
+    assert_eq!(proxy.open_watches(&watched), 1);
+    corner.delete("Bundle", "two").await?;
+    proxy.wait_for_open_watches(&watched, 0).await?;
+    operator.stop().await
+}
+
+/// A blueprint that requires a Secret of another namespace.
+struct Neighbour {
+    namespace: String,
+}
+
+impl Controls for Neighbour {
+    type Owner = Bundle;
+    const NAME: &'static str = "neighbour.test.windlass.dev";
+
+    fn kinds(&self, kinds: &mut Kinds) {
+        kinds.owns::<ConfigMap>().requires::<Secret>();
+    }
+}
+
+impl Blueprint for Neighbour {
+    fn draw(&self, bundle: &Bundle, needs: &mut Needs<'_>, plan: &mut Plan) -> Result<(), PlanError> {
+        let secret = needs.require_in::<Secret>(&self.namespace, "shared");
+        plan.add(map(&bundle.name_any(), "a")?).after([secret]);
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_required_in_another_namespace_is_watched_and_awaited_there_only() -> Result<()> {
+    let corner = Corner::new(or_not_run!(TestEnv::shared().await), "neighbour").await?;
+    let other = corner.env.namespace("neighbour-other").await?;
+    let proxy = corner.env.fault_proxy().await?;
+    let config = corner.user.config_through(&proxy.url())?;
+    let blueprint = Neighbour { namespace: other.name().to_owned() };
+    let operator = Operator::with(config, corner.namespace.name(), PlanController::of(blueprint))?;
+    operator.ready().await?;
+    // A Secret of the same name in the owner's namespace is another one.
+    make(&corner, json!({"metadata": {"name": "shared"}})).await?;
+    create(&corner, "one").await?;
+    let missing = format!("Secret {}/shared: it does not exist", other.name());
+    let (reason, _) = corner.until_message::<Bundle>("one", "Ready", "False", &missing).await?;
+    assert_eq!(reason, "InputMissing");
+    assert!(corner.object("ConfigMap", "one").await.is_err(), "it comes after the Secret");
+
+    let secrets: Api<Secret> = other.api();
+    let shared = serde_json::from_value(json!({"metadata": {"name": "shared"}}))?;
+    secrets.create(&PostParams::default(), &shared).await?;
+    corner.until::<Bundle>("one", "Ready", "True").await?;
+    corner.object("ConfigMap", "one").await?;
+    let watched = Match::watches().resource("secrets");
+    assert_eq!(proxy.open_watches(&watched.clone().namespace(other.name())), 1);
+    assert_eq!(proxy.open_watches(&watched), 1, "none in the owner's namespace");
+
+    // Its deletion wakes the owner.
+    secrets.delete("shared", &DeleteParams::default()).await?;
+    corner.until_message::<Bundle>("one", "Ready", "False", &missing).await?;
     operator.stop().await
 }
 

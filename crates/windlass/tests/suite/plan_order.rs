@@ -63,7 +63,7 @@ async fn a_workload_with_failing_pods_delays_only_its_dependents_and_the_status_
         "{message}"
     );
     let mark = corner.mark()?;
-    let released = Story::Ready.tell(&corner.namespace.api::<Pod>(), "app=one-web").await?;
+    let released = Story::Ready.assign_to(&corner.namespace.api::<Pod>(), "app=one-web").await?;
     assert_eq!(released, 2, "both pods are released");
     corner.until::<Shop>("one", "Ready", "True").await?;
     // Watches reported the released pods: no request was sent.

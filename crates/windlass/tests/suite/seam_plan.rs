@@ -116,7 +116,7 @@ async fn seam_h3_a_workload_stays_until_its_replacement_is_ready() -> Result<()>
 
     // Not before there is a pod to be released.
     corner.until_message::<Bundle>("one", "Ready", "False", "ImagePullBackOff").await?;
-    assert_eq!(Story::Ready.tell(&corner.namespace.api::<Pod>(), "app=new").await?, 1);
+    assert_eq!(Story::Ready.assign_to(&corner.namespace.api::<Pod>(), "app=new").await?, 1);
     corner.gone("Deployment", "old").await?;
     corner.until::<Bundle>("one", "Ready", "True").await?;
     operator.stop().await

@@ -76,7 +76,7 @@ async fn seam_n5_a_spec_that_removes_most_objects_explains_it_until_its_plan_was
 
     // Not before there is a pod to be released.
     corner.until_message::<Bundle>("one", "Ready", "False", "ImagePullBackOff").await?;
-    assert_eq!(Story::Ready.tell(&corner.namespace.api::<Pod>(), "app=new").await?, 1);
+    assert_eq!(Story::Ready.assign_to(&corner.namespace.api::<Pod>(), "app=new").await?, 1);
     corner.until::<Bundle>("one", "Ready", "True").await?;
     for name in ["a", "b", "c"] {
         corner.gone("ConfigMap", name).await?;

@@ -9,8 +9,8 @@ use windlass_testenv::{TestEnv, or_not_run};
 use crate::world::{World, image, replicas, spec, uid};
 
 /// The original writes the status at every sync, changed or not, and syncs everything every 30 seconds (F3,
-/// F16). Here a cluster in which all is well costs no write, also when the operator starts anew and looks at
-/// everything again.
+/// F16). Here a converged cluster costs no write, also when the operator restarts and reconciles everything
+/// again.
 #[tokio::test]
 async fn f03_f16_where_all_is_well_nothing_is_written_also_after_a_restart() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);

@@ -1,4 +1,4 @@
-//! From a Foo to its Deployment.
+//! Creation of the Deployment of a Foo.
 
 use anyhow::Result;
 use foo::api::Foo;

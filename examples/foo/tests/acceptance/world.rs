@@ -90,7 +90,7 @@ impl World {
         Ok(self.gone::<Deployment>(name).await?)
     }
 
-    /// Waits until a Foo's status says so.
+    /// Waits until the status of a Foo has this number of available replicas.
     pub(crate) async fn available(&self, name: &str, replicas: i32) -> Result<Foo> {
         let found = eventually(format!("Foo {name} with {replicas} available"), || async {
             let foo = self.foos.get(name).await.map_err(|error| error.to_string())?;

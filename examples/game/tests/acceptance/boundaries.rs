@@ -154,7 +154,7 @@ async fn g23_a_foreign_deployment_and_no_spec_harm_nobody() -> Result<()> {
     world.end(operator).await
 }
 
-/// Not of the list: the original cannot be paused.
+/// This case is not in the list: the original cannot be paused.
 #[tokio::test]
 async fn a_paused_game_is_left_as_it_is_and_its_status_stays_whole() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);

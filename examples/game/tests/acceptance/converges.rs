@@ -53,10 +53,10 @@ async fn g06_a_game_is_not_ready_while_replicas_are_missing() -> Result<()> {
 
     // One that was ready is not any more, and then is again.
     let pods = world.namespace.api::<Pod>();
-    Story::NeverReady.tell(&pods, "").await?;
+    Story::NeverReady.assign_to(&pods, "").await?;
     let game = world.phase("web", Phase::NotReady).await?;
     assert_eq!(counts(&game), Some((1, 0)));
-    Story::Ready.tell(&pods, "").await?;
+    Story::Ready.assign_to(&pods, "").await?;
     world.phase("web", Phase::Running).await?;
     world.end(operator).await
 }

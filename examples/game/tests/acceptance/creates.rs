@@ -1,4 +1,4 @@
-//! From a Game to what it is made of.
+//! Creation of the objects of a Game.
 
 use anyhow::Result;
 use game::api::{Game, Phase};
@@ -22,7 +22,7 @@ fn belongs<K: Namespaced>(object: &K, game: &Game) {
     assert_eq!((owner.controller, owner.block_owner_deletion), (Some(true), Some(true)));
 }
 
-/// As much of `found` as `wanted` names.
+/// Returns the part of `found` that `wanted` names.
 fn has(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
         (Value::Object(found), Value::Object(wanted)) => {
@@ -187,7 +187,7 @@ async fn g20_what_is_left_out_is_filled_in_by_the_schema() -> Result<()> {
     world.end(operator).await
 }
 
-/// In the original it is never set, so that nobody who scales can find the Pods.
+/// The original never sets the selector, so that autoscalers cannot find the Pods.
 #[tokio::test]
 async fn g22_the_scale_says_which_pods_they_are() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);

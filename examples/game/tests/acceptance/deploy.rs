@@ -40,9 +40,9 @@ fn the_manifests_that_are_checked_in_are_up_to_date() -> Result<()> {
     Ok(())
 }
 
-/// The operator's Deployment, on a cluster of its own: everything as it is checked in. Then its Pod, which is
-/// only played, is played by the program: with its arguments and its account. The webhooks stay as they are,
-/// but for their address: no Service leads out of this control plane.
+/// Applies the manifests as they are checked in to a private cluster. Then the program runs in place of the
+/// operator's Pod, with its arguments and its account. The webhooks are unchanged except for their address:
+/// no Service leads out of this control plane.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_manifests_apply_and_grant_exactly_what_the_program_needs() -> Result<()> {
     let env = or_not_run!(TestEnv::private(Options::private()).await);

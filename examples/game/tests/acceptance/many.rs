@@ -12,7 +12,7 @@ use crate::world::{World, phase, spec};
 const GAMES: usize = 200;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_game");
 
-/// Three objects and a status each; a fifth request is for those whose Pods took their time.
+/// Each Game costs three objects and a status; Games whose Pods take longer cost a second status.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_games_cost_five_requests_each_and_then_none() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);

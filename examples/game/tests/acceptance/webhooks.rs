@@ -1,7 +1,7 @@
-//! The webhooks, asked by the API server itself.
+//! The webhooks, called by the API server itself.
 //!
-//! No Service leads out of the test's control plane: the configurations are those of the manifests, but for
-//! their address.
+//! No Service leads out of the test's control plane: the configurations are those of the manifests with
+//! another address.
 
 use std::collections::BTreeMap;
 

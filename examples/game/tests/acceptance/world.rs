@@ -59,7 +59,7 @@ impl World {
         Ok(self.games.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?)
     }
 
-    /// Waits until a Game's status says so, of the present spec.
+    /// Waits until the status of a Game has this phase for the present spec.
     pub(crate) async fn phase(&self, name: &str, wanted: Phase) -> Result<Game> {
         let what = format!("{wanted:?}");
         let seen = self.see(name, &what, |game: &Game| {

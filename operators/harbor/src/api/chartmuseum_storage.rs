@@ -16,22 +16,22 @@ pub struct ChartStorage {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub max_storage_object: Option<i64>,
-    /// Store charts in Amazon S3 or a compatible object store.
+    /// Store charts in Amazon S3 or a compatible object store. Exactly one backend must be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amazon: Option<ChartAmazon>,
-    /// Store charts in Azure Blob Storage.
+    /// Store charts in Azure Blob Storage. Exactly one backend must be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub azure: Option<Azure>,
-    /// Store charts in a volume.
+    /// Store charts in a volume. Exactly one backend must be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filesystem: Option<ChartFileSystem>,
-    /// Store charts in Google Cloud Storage.
+    /// Store charts in Google Cloud Storage. Exactly one backend must be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gcs: Option<ChartGcs>,
-    /// Store charts in OpenStack Swift.
+    /// Store charts in OpenStack Swift. Exactly one backend must be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub openstack: Option<ChartOpenStack>,
-    /// Store charts in Alibaba Cloud OSS.
+    /// Store charts in Alibaba Cloud OSS. Exactly one backend must be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oss: Option<ChartOss>,
 }
@@ -43,7 +43,8 @@ pub struct ChartAmazon {
     /// ID of the access key (`AWS_ACCESS_KEY_ID`). If unset, the identity of the pod is used.
     #[serde(rename = "accessKeyID", skip_serializing_if = "Option::is_none")]
     pub access_key_id: Option<String>,
-    /// Name of the Secret with the secret access key, in key `secret` (`AWS_SECRET_ACCESS_KEY`).
+    /// Name of the Secret with the secret access key, in key `secret` (`AWS_SECRET_ACCESS_KEY`). Set
+    /// it together with `accessKeyID`. If unset, the identity of the pod is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub access_secret_ref: Option<String>,
@@ -57,7 +58,8 @@ pub struct ChartAmazon {
     /// ChartMuseum). If unset, the root of the bucket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// Region of the S3 bucket (`STORAGE_AMAZON_REGION` of ChartMuseum).
+    /// Region of the S3 bucket (`STORAGE_AMAZON_REGION` of ChartMuseum). If unset, `us-east-1` where
+    /// `endpoint` is set; without `endpoint`, ChartMuseum does not start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
     /// Server-side encryption algorithm, such as `AES256` (`STORAGE_AMAZON_SSE` of ChartMuseum). If unset,
@@ -108,28 +110,36 @@ pub struct ChartOpenStack {
     /// of ChartMuseum). If unset, the root of the container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// OpenStack region of the container (`STORAGE_OPENSTACK_REGION` of ChartMuseum).
+    /// OpenStack region of the container (`STORAGE_OPENSTACK_REGION` of ChartMuseum). ChartMuseum does not
+    /// start without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// Name of the OpenStack tenant or project (`OS_TENANT_NAME`). It takes precedence over `tenantID`.
+    /// Name of the OpenStack tenant or project (`OS_TENANT_NAME`). It takes precedence over `tenantID`; if
+    /// both are unset, none is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// ID of the OpenStack tenant or project (`OS_TENANT_ID`). Used only if `tenant` is unset.
+    /// ID of the OpenStack tenant or project (`OS_TENANT_ID`). Used only if `tenant` is unset; if both are
+    /// unset, none is sent.
     #[serde(rename = "tenantID", skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<String>,
-    /// Name of the OpenStack domain (`OS_DOMAIN_NAME`). It takes precedence over `domainID`.
+    /// Name of the OpenStack domain (`OS_DOMAIN_NAME`). It takes precedence over `domainID`; if both are
+    /// unset, none is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// ID of the OpenStack domain (`OS_DOMAIN_ID`). Used only if `domain` is unset.
+    /// ID of the OpenStack domain (`OS_DOMAIN_ID`). Used only if `domain` is unset; if both are unset, none
+    /// is sent.
     #[serde(rename = "domainID", skip_serializing_if = "Option::is_none")]
     pub domain_id: Option<String>,
-    /// Name of the OpenStack user (`OS_USERNAME`). It takes precedence over `userid`.
+    /// Name of the OpenStack user (`OS_USERNAME`). It takes precedence over `userid`; if both are unset,
+    /// authentication fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub username: Option<String>,
-    /// ID of the OpenStack user (`OS_USERID`). Used only if `username` is unset.
+    /// ID of the OpenStack user (`OS_USERID`). Used only if `username` is unset; if both are unset,
+    /// authentication fails.
     #[serde(rename = "userid", skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
-    /// Name of the Secret with the password of the OpenStack user, in key `secret` (`OS_PASSWORD`).
+    /// Name of the Secret with the password of the OpenStack user, in key `secret` (`OS_PASSWORD`). If unset,
+    /// authentication fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub password_ref: Option<String>,

@@ -62,7 +62,7 @@ pub struct ComponentSpec {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<Named>")]
     pub image_pull_secrets: Vec<LocalObjectReference>,
-    /// Node and pod affinity of the component's pods, as in a Pod.
+    /// Node and pod affinity of the component's pods, as in a Pod. If unset, the pods have no affinity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub affinity: Option<Embedded<Affinity>>,
     /// Topology spread constraints of the component's pods, as in a Pod. Default: none.
@@ -73,9 +73,10 @@ pub struct ComponentSpec {
     pub priority_class_name: Option<String>,
     /// Additional environment variables of the component's container, as in a Pod. A variable that the
     /// operator sets itself is rejected, and pods are not restarted when a Secret referenced here changes.
+    /// Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extra_env: Vec<Embedded<EnvVar>>,
-    /// Additional volumes of the component's pods, as in a Pod.
+    /// Additional volumes of the component's pods, as in a Pod. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extra_volumes: Vec<Embedded<Volume>>,
     /// Additional volume mounts of the component's container, as in a Pod. Default: none.
@@ -130,6 +131,7 @@ pub struct ImageSource {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_pull_policy: Option<PullPolicy>,
     /// Secrets with registry credentials, for components that set no image pull secrets of their own.
+    /// Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<Named>")]
     pub image_pull_secrets: Vec<LocalObjectReference>,

@@ -35,7 +35,8 @@ pub struct S3 {
     /// Storage class of new objects (`storageclass` of Distribution). Default: `STANDARD`.
     #[serde(rename = "storageclass", default = "standard")]
     pub storage_class: String,
-    /// ID of the KMS key that encrypts objects, if `encrypt` is true (`keyid` of Distribution).
+    /// ID of the KMS key that encrypts objects, if `encrypt` is true (`keyid` of Distribution). If unset, S3
+    /// encrypts with a key that it manages itself (SSE-S3, `AES256`).
     #[serde(rename = "keyid", skip_serializing_if = "Option::is_none")]
     pub key_id: Option<String>,
     /// Store objects with server-side encryption (`encrypt` of Distribution). Default: false.
@@ -56,20 +57,20 @@ pub struct S3 {
     #[serde(rename = "v4auth", default = "truth")]
     pub v4_auth: bool,
     /// Size of the parts of an upload, in bytes; at least 5242880 (`chunksize` of Distribution). If unset,
-    /// Distribution's default applies.
+    /// Distribution uses 10485760.
     #[serde(rename = "chunksize", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 5_242_880))]
     pub chunk_size: Option<i64>,
     /// Size of the parts of a copy, in bytes (`multipartcopychunksize` of Distribution). If unset,
-    /// Distribution's default applies.
+    /// Distribution uses 33554432.
     #[serde(rename = "multipartcopychunksize", skip_serializing_if = "Option::is_none")]
     pub multipart_copy_chunk_size: Option<i64>,
     /// Maximum number of parts that are copied concurrently (`multipartcopymaxconcurrency` of Distribution).
-    /// If unset, Distribution's default applies.
+    /// If unset, Distribution uses 100.
     #[serde(rename = "multipartcopymaxconcurrency", skip_serializing_if = "Option::is_none")]
     pub multipart_copy_max_concurrency: Option<i64>,
-    /// Object size from which copies are made in parts, in bytes (`multipartcopythresholdsize` of
-    /// Distribution). If unset, Distribution's default applies.
+    /// Object size above which copies are made in parts, in bytes (`multipartcopythresholdsize` of
+    /// Distribution). If unset, Distribution uses 33554432.
     #[serde(rename = "multipartcopythresholdsize", skip_serializing_if = "Option::is_none")]
     pub multipart_copy_threshold_size: Option<i64>,
 }
@@ -94,32 +95,38 @@ pub struct Swift {
     /// URL of the OpenStack authentication service (`authurl` of Distribution).
     #[serde(rename = "authurl")]
     pub auth_url: String,
-    /// OpenStack user name (`username` of Distribution).
+    /// OpenStack user name (`username` of Distribution). The registry does not start without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub username: Option<String>,
     /// Name of the Secret with the password of the OpenStack user, in key `secret` (`password` of
-    /// Distribution). Required, unless `accesskey` and `secretkeyRef` are used.
+    /// Distribution). The registry does not start without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub password_ref: Option<String>,
-    /// OpenStack region of the container (`region` of Distribution).
+    /// OpenStack region of the container (`region` of Distribution). If unset, the first region that the
+    /// authentication service lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
     /// Name of the Swift container.
     pub container: String,
-    /// Name of the OpenStack tenant or project (`tenant` of Distribution).
+    /// Name of the OpenStack tenant or project (`tenant` of Distribution). If it and `tenantID` are unset,
+    /// none is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// ID of the OpenStack tenant or project (`tenantid` of Distribution).
+    /// ID of the OpenStack tenant or project (`tenantid` of Distribution). If it and `tenant` are unset, none
+    /// is sent.
     #[serde(rename = "tenantID", skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<String>,
-    /// Name of the OpenStack domain, for version 3 of the identity API (`domain` of Distribution).
+    /// Name of the OpenStack domain, for version 3 of the identity API (`domain` of Distribution). If it and
+    /// `domainID` are unset, none is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// ID of the OpenStack domain, for version 3 of the identity API (`domainid` of Distribution).
+    /// ID of the OpenStack domain, for version 3 of the identity API (`domainid` of Distribution). If it and
+    /// `domain` are unset, none is sent.
     #[serde(rename = "domainID", skip_serializing_if = "Option::is_none")]
     pub domain_id: Option<String>,
-    /// ID of the OpenStack trust, for version 3 of the identity API (`trustid` of Distribution).
+    /// ID of the OpenStack trust, for version 3 of the identity API (`trustid` of Distribution). If unset,
+    /// the user acts without a trust.
     #[serde(rename = "trustid", skip_serializing_if = "Option::is_none")]
     pub trust_id: Option<String>,
     /// Skip the verification of the endpoint's certificate (`insecureskipverify` of Distribution). Default:
@@ -127,7 +134,7 @@ pub struct Swift {
     #[serde(rename = "insecureskipverify", default)]
     pub insecure_skip_verify: bool,
     /// Size of the segments of an upload, in bytes; at least 5242880 (`chunksize` of Distribution). If unset,
-    /// Distribution's default applies.
+    /// Distribution uses 20971520.
     #[serde(rename = "chunksize", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 5_242_880))]
     pub chunk_size: Option<i64>,
@@ -135,15 +142,17 @@ pub struct Swift {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
     /// Name of the Secret with the key that signs temporary URLs, in key `secret` (`secretkey` of
-    /// Distribution).
+    /// Distribution). If unset, the key of the container or account is used; Distribution generates one if
+    /// there is none.
     #[serde(rename = "secretkeyRef", skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub secret_key_ref: Option<String>,
-    /// Access key for temporary URLs (`accesskey` of Distribution).
+    /// Access key for temporary URLs (`accesskey` of Distribution). Only HP Cloud Object Storage needs it; if
+    /// unset, temporary URLs are signed with the key of `secretkeyRef` alone.
     #[serde(rename = "accesskey", skip_serializing_if = "Option::is_none")]
     pub access_key: Option<String>,
-    /// Version of the identity API: `1`, `2` or `3` (`authversion` of Distribution). If unset, Distribution's
-    /// default applies.
+    /// Version of the identity API: `1`, `2` or `3` (`authversion` of Distribution). If unset, Distribution
+    /// detects it from `authurl`.
     #[serde(rename = "authversion", skip_serializing_if = "Option::is_none")]
     pub auth_version: Option<String>,
     /// Endpoint type of the service: `public`, `internal` or `admin` (`endpointtype` of Distribution).
@@ -204,8 +213,8 @@ pub struct Gcs {
     /// the root of the bucket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_prefix: Option<String>,
-    /// Size of the chunks of an upload, in bytes (`chunksize` of Distribution). If unset, Distribution's
-    /// default applies.
+    /// Size of the chunks of an upload, in bytes, a multiple of 262144 (`chunksize` of Distribution). If
+    /// unset, Distribution 2 uses 5242880.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk_size: Option<String>,
 }
@@ -242,7 +251,7 @@ pub struct Oss {
     #[serde(default = "truth")]
     pub secure: bool,
     /// Size of the parts of an upload, in bytes; at least 5242880 (`chunksize` of Distribution). If unset,
-    /// Distribution's default applies.
+    /// Distribution uses 10485760.
     #[serde(rename = "chunksize", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 5_242_880))]
     pub chunk_size: Option<i64>,

@@ -79,7 +79,7 @@ impl Embed for ResourceRequirements {
                 "limits": quantities("Maximum of CPU and memory, such as `memory: 512Mi`. Unlimited if unset."),
                 "requests": quantities("Guaranteed CPU and memory, such as `cpu: 100m`. Default: the limits."),
                 "claims": {
-                    "description": "Names of entries in the pod's `resourceClaims`.",
+                    "description": "Names of entries in the pod's `resourceClaims`. Rejected, because the pods have no such entries.",
                     "type": "array",
                     "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
                 },

@@ -112,7 +112,7 @@ pub struct ExporterCore {
 #[serde(rename_all = "camelCase", default)]
 pub struct ExporterJobService {
     /// Redis connection of the job queue. `namespace` must equal that of JobService, otherwise no jobs are
-    /// found.
+    /// found. If unset, there are no metrics of the job queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redis_pool: Option<RedisPool>,
 }

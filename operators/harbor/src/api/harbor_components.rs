@@ -177,6 +177,7 @@ pub struct HarborRegistry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Metrics>,
     /// Middleware around the storage driver, such as `cloudfront` (`middleware.storage` of Distribution).
+    /// Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub storage_middlewares: Vec<RegistryMiddleware>,
 }

@@ -60,7 +60,8 @@ pub struct RedisServer {
     /// Name of the StorageClass of the volumes. If unset, the default StorageClass of the cluster applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_class_name: Option<String>,
-    /// CPU and memory requests and limits of the servers and Sentinels, as in a Pod.
+    /// CPU and memory requests and limits of the servers and Sentinels, as in a Pod. If unset, the
+    /// operator sets none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Embedded<ResourceRequirements>>,
 }
@@ -115,7 +116,7 @@ pub struct MinIo {
     /// `ReadWriteOnce` are claimed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume_claim_template: Option<Embedded<ClaimTemplate>>,
-    /// CPU and memory requests and limits of the servers, as in a Pod.
+    /// CPU and memory requests and limits of the servers, as in a Pod. If unset, the operator sets none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Embedded<ResourceRequirements>>,
     /// Name of the Secret with the MinIO credentials, in keys `accesskey` and `secretkey`. If unset, the

@@ -70,7 +70,7 @@ pub struct Ingress {
     /// Name of the IngressClass. If unset, the default IngressClass of the cluster applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ingress_class_name: Option<String>,
-    /// Annotations of the Ingress. They override those that the operator sets.
+    /// Annotations of the Ingress. They override those that the operator sets. Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
 }
@@ -91,7 +91,7 @@ pub struct ProxyService {
     /// Type of the Service: `ClusterIP`, `NodePort` or `LoadBalancer`. Default: `ClusterIP`.
     #[serde(rename = "type")]
     pub kind: ServiceType,
-    /// Annotations of the Service, for example for the cloud's load balancer.
+    /// Annotations of the Service, for example for the cloud's load balancer. Default: none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
     /// Node port for http, for the types `NodePort` and `LoadBalancer`. If unset, Kubernetes assigns one.
@@ -112,7 +112,7 @@ pub struct ProxyService {
     /// all may.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub load_balancer_source_ranges: Vec<String>,
-    /// Pod settings of the nginx proxy.
+    /// Pod settings of the nginx proxy. If unset, the defaults of its fields apply.
     #[serde(skip_serializing_if = "is_default")]
     pub proxy: super::component::ComponentSpec,
 }

@@ -62,7 +62,7 @@ pub struct Trace {
     /// Share of requests that are traced: 1 traces all, 0 none (`TRACE_SAMPLE_RATE` of Harbor). Default: 1.
     #[serde(default = "all_requests")]
     pub sample_rate: i64,
-    /// Attributes added to every trace (`TRACE_ATTRIBUTES` of Harbor).
+    /// Attributes added to every trace (`TRACE_ATTRIBUTES` of Harbor). Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, String>,
     /// Backend that receives the traces: `jaeger` or `otel`. Required, has no default.
@@ -103,7 +103,7 @@ pub struct JaegerCollector {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub username: Option<String>,
     /// Name of the Secret with the password for the collector, in key `jaeger-password`, `password` or
-    /// `postgres-password` (`TRACE_JAEGER_PASSWORD` of Harbor).
+    /// `postgres-password` (`TRACE_JAEGER_PASSWORD` of Harbor). If unset, no password is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password_ref: Option<String>,
 }

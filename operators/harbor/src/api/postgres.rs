@@ -49,12 +49,13 @@ pub struct PostgresConnection {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1))]
     pub hosts: Vec<PostgresHost>,
-    /// User name for PostgreSQL.
+    /// User name for PostgreSQL. If unset, Core connects as `postgres`; Notary and the exporter are given no
+    /// user name.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub username: Option<String>,
     /// Name of the Secret with the PostgreSQL password, in key `postgres-password`. Core and the exporter
-    /// require it.
+    /// require it. If unset, Notary connects without a password.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub password_ref: Option<String>,
@@ -111,12 +112,13 @@ pub struct HarborDatabase {
     /// PostgreSQL servers, at least one. Core and the exporter use the first, Notary uses all of them.
     #[schemars(length(min = 1))]
     pub hosts: Vec<PostgresHost>,
-    /// User name for PostgreSQL, used for all databases of the Harbor.
+    /// User name for PostgreSQL, used for all databases of the Harbor. If unset, Core connects as `postgres`;
+    /// Notary and the exporter are given no user name.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub username: Option<String>,
     /// Name of the Secret with the PostgreSQL password, in key `postgres-password`. Core and the exporter
-    /// require it.
+    /// require it. If unset, Notary connects without a password.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub password_ref: Option<String>,

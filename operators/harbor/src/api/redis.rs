@@ -27,7 +27,8 @@ pub struct RedisHost {
     #[schemars(regex(pattern = pattern::NAME))]
     pub password_ref: Option<String>,
     /// Name of the Secret with the CA certificate of the Redis server, in key `ca.crt`. If set, the
-    /// connection uses TLS, which needs Harbor 2.13 or newer: an older Harbor with this field is rejected.
+    /// connection uses TLS, which needs Harbor 2.13 or newer: an older Harbor with this field is rejected. If
+    /// unset, the connection is not encrypted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub certificate_ref: Option<String>,

@@ -105,13 +105,15 @@ impl RegistrySpec {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryAuthentication {
-    /// Basic authentication with an htpasswd file (`auth.htpasswd` of Distribution).
+    /// Basic authentication with an htpasswd file (`auth.htpasswd` of Distribution). It takes precedence over
+    /// `token` and `silly`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ht_passwd: Option<RegistryHtPasswd>,
-    /// Accept every `Authorization` header (`auth.silly` of Distribution). For tests only.
+    /// Accept every `Authorization` header (`auth.silly` of Distribution). For tests only. Used only if
+    /// `htPasswd` and `token` are unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silly: Option<RegistrySilly>,
-    /// Authentication with bearer tokens (`auth.token` of Distribution).
+    /// Authentication with bearer tokens (`auth.token` of Distribution). Used only if `htPasswd` is unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<RegistryToken>,
 }
@@ -174,7 +176,7 @@ pub struct RegistrySchema1 {
     /// Accept image manifests of schema version 1. Default: false.
     pub enabled: bool,
     /// Name of the Secret with the key that signs these manifests, in key `tls.key` (`signingkeyfile` of
-    /// Distribution).
+    /// Distribution). If unset, Distribution generates a key at each start.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub certificate_ref: Option<String>,
@@ -211,7 +213,8 @@ pub struct RegistryHttp {
     #[serde(rename = "relativeURLs")]
     pub relative_urls: bool,
     /// Name of the Secret with the key that signs the state of uploads, in key `REGISTRY_HTTP_SECRET` or
-    /// `secret` (`http.secret` of Distribution). All replicas need the same key.
+    /// `secret` (`http.secret` of Distribution). All replicas need the same key. If unset, each replica
+    /// generates its own, and uploads fail with several replicas.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = pattern::NAME))]
     pub secret_ref: Option<String>,
@@ -289,13 +292,14 @@ pub struct RegistryHttp2 {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryMiddlewares {
-    /// Middleware around the whole registry (`middleware.registry` of Distribution).
+    /// Middleware around the whole registry (`middleware.registry` of Distribution). Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub registry: Vec<RegistryMiddleware>,
-    /// Middleware around each repository (`middleware.repository` of Distribution).
+    /// Middleware around each repository (`middleware.repository` of Distribution). Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub repository: Vec<RegistryMiddleware>,
     /// Middleware around the storage driver, such as `cloudfront` (`middleware.storage` of Distribution).
+    /// Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub storage: Vec<RegistryMiddleware>,
 }
@@ -363,7 +367,8 @@ pub struct RegistryValidation {
     /// Disable the validation of manifests (`validation.disabled` of Distribution). Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disabled: Option<bool>,
-    /// Validation rules for manifests (`validation.manifests` of Distribution).
+    /// Validation rules for manifests (`validation.manifests` of Distribution). If unset, manifests that
+    /// contain URLs are rejected, unless validation is disabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manifests: Option<RegistryManifests>,
 }
@@ -372,7 +377,8 @@ pub struct RegistryValidation {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryManifests {
-    /// Rules for the URLs of foreign layers in manifests (`urls` of Distribution).
+    /// Rules for the URLs of foreign layers in manifests (`urls` of Distribution). If unset, manifests that
+    /// contain URLs are rejected, unless validation is disabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub urls: Option<RegistryManifestUrls>,
 }
@@ -381,10 +387,12 @@ pub struct RegistryManifests {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryManifestUrls {
-    /// Regular expressions of URLs that manifests may contain (`allow` of Distribution).
+    /// Regular expressions of URLs that manifests may contain (`allow` of Distribution). If empty, manifests
+    /// that contain URLs are rejected, unless validation is disabled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
-    /// Regular expressions of URLs that manifests must not contain (`deny` of Distribution).
+    /// Regular expressions of URLs that manifests must not contain (`deny` of Distribution). If empty, all
+    /// URLs that match `allow` are accepted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
 }

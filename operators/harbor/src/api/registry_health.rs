@@ -26,17 +26,17 @@ fn ten_seconds() -> GoDuration {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryHealth {
-    /// Files whose existence makes the registry unhealthy (`health.file` of Distribution).
+    /// Files whose existence makes the registry unhealthy (`health.file` of Distribution). Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub file: Vec<FileCheck>,
-    /// URLs that must respond as expected (`health.http` of Distribution).
+    /// URLs that must respond as expected (`health.http` of Distribution). Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub http: Vec<HttpCheck>,
     /// Check of the storage driver (`health.storagedriver` of Distribution). If unset, it is checked every 5s
     /// with a threshold of 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_driver: Option<StorageDriverCheck>,
-    /// Addresses that must accept TCP connections (`health.tcp` of Distribution).
+    /// Addresses that must accept TCP connections (`health.tcp` of Distribution). Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tcp: Vec<TcpCheck>,
 }
@@ -59,7 +59,7 @@ pub struct HttpCheck {
     /// URL that the check requests.
     #[schemars(regex(pattern = pattern::URL))]
     pub uri: String,
-    /// Headers added to the request.
+    /// Headers added to the request. Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, Vec<String>>,
     /// Time between two checks, as a Go duration. Default: `5s`.
@@ -116,7 +116,7 @@ pub struct TcpCheck {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryNotifications {
-    /// Endpoints that receive the notifications (`notifications.endpoints` of Distribution).
+    /// Endpoints that receive the notifications (`notifications.endpoints` of Distribution). Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub endpoints: Vec<NotificationEndpoint>,
     /// Content of the notifications (`notifications.events` of Distribution). If unset, references are
@@ -141,11 +141,11 @@ pub struct NotificationEndpoint {
     /// Send no notifications to this endpoint. Default: false.
     #[serde(default)]
     pub disabled: bool,
-    /// Headers added to every notification.
+    /// Headers added to every notification. Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, Vec<String>>,
     /// Media types for which no notification is sent (`ignoredmediatypes` of Distribution). Older form of
-    /// `ignore.mediaTypes`.
+    /// `ignore.mediaTypes`. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored_media_types: Vec<String>,
     /// Number of failures after which the backoff begins. Default: 3.
@@ -155,7 +155,7 @@ pub struct NotificationEndpoint {
     /// Timeout of a notification, as a Go duration. Default: `5s`.
     #[serde(default = "five_seconds")]
     pub timeout: GoDuration,
-    /// Events for which no notification is sent (`ignore` of Distribution).
+    /// Events for which no notification is sent (`ignore` of Distribution). Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignore: Option<NotificationIgnore>,
 }
@@ -164,10 +164,10 @@ pub struct NotificationEndpoint {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NotificationIgnore {
-    /// Actions for which no notification is sent, such as `pull`.
+    /// Actions for which no notification is sent, such as `pull`. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<String>,
-    /// Media types for which no notification is sent (`mediatypes` of Distribution).
+    /// Media types for which no notification is sent (`mediatypes` of Distribution). Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub media_types: Vec<String>,
 }

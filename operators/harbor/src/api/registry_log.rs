@@ -18,7 +18,7 @@ choice! {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryLog {
-    /// Fields added to every log entry (`log.fields` of Distribution).
+    /// Fields added to every log entry (`log.fields` of Distribution). Default: none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, String>,
     /// Format of log entries: `text`, `json` or `logstash` (`log.formatter` of Distribution). Default:
@@ -30,7 +30,7 @@ pub struct RegistryLog {
     /// Access log of the registry (`log.accesslog` of Distribution). If unset, requests are logged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_log: Option<RegistryAccessLog>,
-    /// Log hooks, such as `mail` (`log.hooks` of Distribution).
+    /// Log hooks, such as `mail` (`log.hooks` of Distribution). Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<RegistryLogHook>,
 }

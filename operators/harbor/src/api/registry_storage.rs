@@ -69,25 +69,27 @@ pub struct RegistryDelete {
     },
 ]))]
 pub struct RegistryDriver {
-    /// Store images in the memory of the process (driver `inmemory` of Distribution). For tests only.
+    /// Store images in the memory of the process (driver `inmemory` of Distribution). For tests only. Exactly
+    /// one driver must be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inmemory: Option<InMemory>,
-    /// Store images in a volume (driver `filesystem` of Distribution).
+    /// Store images in a volume (driver `filesystem` of Distribution). Exactly one driver must be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filesystem: Option<RegistryFileSystem>,
-    /// Store images in Amazon S3 or a compatible object store (driver `s3` of Distribution).
+    /// Store images in Amazon S3 or a compatible object store (driver `s3` of Distribution). Exactly one
+    /// driver must be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub s3: Option<S3>,
-    /// Store images in OpenStack Swift (driver `swift` of Distribution).
+    /// Store images in OpenStack Swift (driver `swift` of Distribution). Exactly one driver must be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub swift: Option<Swift>,
-    /// Store images in Azure Blob Storage (driver `azure` of Distribution).
+    /// Store images in Azure Blob Storage (driver `azure` of Distribution). Exactly one driver must be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub azure: Option<Azure>,
-    /// Store images in Google Cloud Storage (driver `gcs` of Distribution).
+    /// Store images in Google Cloud Storage (driver `gcs` of Distribution). Exactly one driver must be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gcs: Option<Gcs>,
-    /// Store images in Alibaba Cloud OSS (driver `oss` of Distribution).
+    /// Store images in Alibaba Cloud OSS (driver `oss` of Distribution). Exactly one driver must be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oss: Option<Oss>,
 }

@@ -191,7 +191,7 @@ pub struct TrivyServer {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub client_certificate_authority_refs: Vec<String>,
     /// Names of Secrets with the CA certificates of the token service, each in key `ca.crt`. A Secret without
-    /// that key is skipped.
+    /// that key is skipped. If empty, the CAs of `certificateRefs` and of the image are trusted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub token_service_certificate_authority_refs: Vec<String>,
     /// Write debug messages of the Trivy scanner (`SCANNER_TRIVY_DEBUG_MODE` of the adapter). Default: false.
@@ -244,7 +244,7 @@ pub struct TrivyServerProxy {
     #[serde(rename = "URL")]
     #[schemars(regex(pattern = pattern::URL))]
     pub url: String,
-    /// Hosts and domains that are reached without the proxy (`NO_PROXY`).
+    /// Hosts and domains that are reached without the proxy (`NO_PROXY`). Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub no_proxy: Vec<String>,
 }

@@ -32,7 +32,7 @@ pub enum Component {
 }
 
 impl Component {
-    /// All components.
+    /// All components of Harbor.
     pub const ALL: [Self; 13] = [
         Self::Core,
         Self::JobService,

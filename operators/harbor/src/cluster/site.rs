@@ -22,7 +22,7 @@ const INHERITED: [&str; 3] = [annotation::CLASS, windlass::names::ask::CLASS, an
 
 /// One HarborCluster, while its dependencies are planned.
 pub(crate) struct Site<'a> {
-    /// The HarborCluster.
+    /// The HarborCluster that is planned.
     pub cluster: &'a HarborCluster,
     /// The names of its objects.
     pub names: Names,

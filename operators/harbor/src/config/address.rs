@@ -12,7 +12,7 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove
 pub struct Address {
     /// A host name or an IP address, IPv6 without brackets.
     pub host: String,
-    /// The port.
+    /// The TCP port number.
     pub port: u16,
 }
 

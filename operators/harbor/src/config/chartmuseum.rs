@@ -87,7 +87,7 @@ pub(crate) struct Disable {
     pub delete: bool,
     /// Disables forced overwrites.
     pub force_overwrite: bool,
-    /// Disables metrics.
+    /// Disables the metrics endpoint.
     pub metrics: bool,
     /// Disables state files.
     pub statefiles: bool,
@@ -98,7 +98,7 @@ pub(crate) struct Disable {
 pub(crate) struct ChartCache {
     /// The server. Its password is not used: ChartMuseum reads the `password` below.
     pub server: Redis,
-    /// The database.
+    /// The index of the database in Redis.
     pub database: u8,
     /// The password of Redis.
     pub password: Option<SecretKey>,
@@ -156,7 +156,7 @@ impl ChartStorage {
     }
 }
 
-/// Renders ChartMuseum.
+/// Renders the configuration of ChartMuseum.
 pub(crate) fn render(charts: &ChartMuseum) -> Rendered {
     let mut environment = Environment::default();
     environment

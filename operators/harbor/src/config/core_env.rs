@@ -32,7 +32,7 @@ pub(crate) struct Core {
     pub tls: bool,
     /// `debug`, `info`, `warning`, `error` or `fatal`.
     pub log_level: String,
-    /// Compresses responses.
+    /// Compresses responses with gzip.
     pub gzip: bool,
     /// Time for which Core caches its configuration.
     pub config_expiration: Duration,
@@ -75,13 +75,13 @@ pub(crate) struct Core {
 pub(crate) struct Urls {
     /// Core itself, with the port.
     pub core: String,
-    /// JobService.
+    /// The URL of JobService.
     pub jobservice: String,
-    /// The registry.
+    /// The URL of the registry.
     pub registry: String,
-    /// RegistryController.
+    /// The URL of RegistryController.
     pub registry_controller: String,
-    /// The portal.
+    /// The URL of the portal.
     pub portal: String,
     /// The token service of Core.
     pub token_service: String,

@@ -27,7 +27,7 @@ pub enum SslMode {
 }
 
 impl SslMode {
-    /// All modes.
+    /// All modes, in the order of their strictness.
     pub const ALL: [Self; 6] =
         [Self::Disable, Self::Allow, Self::Prefer, Self::Require, Self::VerifyCa, Self::VerifyFull];
 

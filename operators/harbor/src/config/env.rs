@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, SecretKeySelector};
 /// A key of a Secret in the same namespace.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretKey {
-    /// The Secret.
+    /// The name of the Secret.
     pub name: String,
     /// The key in its data.
     pub key: String,

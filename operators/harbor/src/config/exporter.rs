@@ -27,9 +27,9 @@ pub(crate) struct Exporter {
     pub cache_clean_interval: Duration,
     /// URL scheme of Core: `http` or `https`.
     pub core_scheme: String,
-    /// Core's host.
+    /// The host name of Core.
     pub core_host: String,
-    /// Core's port.
+    /// The port of Core.
     pub core_port: u16,
     /// The PostgreSQL database.
     pub database: Database,

@@ -70,7 +70,7 @@ pub(crate) struct JobService {
 /// A log target of JobService or of its jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Logger {
-    /// Harbor's database.
+    /// The database of Harbor.
     Database {
         /// The lowest level that is logged.
         level: String,

@@ -12,9 +12,9 @@ pub struct Families {
 }
 
 impl Families {
-    /// Both families.
+    /// Listens on both families.
     pub const BOTH: Self = Self { v4: true, v6: true };
-    /// IPv4 only.
+    /// Listens on IPv4 only.
     pub const V4: Self = Self { v4: true, v6: false };
 
     /// Returns the `listen` directives for a port. Without any family, both are used, because a server that

@@ -53,7 +53,7 @@ pub(crate) struct NotarySigner {
     pub(crate) storage: NotaryStorage,
 }
 
-/// Notary's database.
+/// The database of Notary.
 #[derive(Debug, Clone)]
 pub(crate) struct NotaryStorage {
     /// The PostgreSQL database.
@@ -71,7 +71,7 @@ pub(crate) struct NotaryStorage {
 pub(crate) struct Signer {
     /// The host name.
     pub host: String,
-    /// The port.
+    /// The port of NotarySigner.
     pub port: u16,
     /// `ecdsa`, `rsa` or `ed25519`.
     pub key_algorithm: String,
@@ -79,7 +79,7 @@ pub(crate) struct Signer {
     pub certificate: bool,
 }
 
-/// Token authentication.
+/// Settings of token authentication.
 #[derive(Debug, Clone)]
 pub(crate) struct TokenAuth {
     /// The URL of the token service.

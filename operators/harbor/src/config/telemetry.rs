@@ -10,7 +10,7 @@ use super::env::{Environment, SecretKey};
 pub(crate) struct Metrics {
     /// The port; plain HTTP, also with internal TLS.
     pub port: u16,
-    /// The path.
+    /// The path of the URL.
     pub path: String,
 }
 
@@ -27,7 +27,7 @@ impl Metrics {
     }
 }
 
-/// Tracing settings.
+/// Settings of tracing.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Trace {
     /// Namespace that distinguishes several Harbors.
@@ -61,7 +61,7 @@ pub(crate) enum TraceReceiver {
     },
     /// An OpenTelemetry collector, over HTTP.
     Otel {
-        /// `host:port`.
+        /// The address of the collector, as `host:port`.
         endpoint: String,
         /// The path of the URL.
         url_path: String,

@@ -65,7 +65,7 @@ pub(crate) struct Trivy {
 /// The Redis of Trivy's adapter.
 #[derive(Debug, Clone)]
 pub(crate) struct TrivyRedis {
-    /// The server.
+    /// The Redis server or sentinels.
     pub server: Redis,
     /// The index of the database in Redis.
     pub database: u8,

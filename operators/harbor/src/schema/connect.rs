@@ -26,7 +26,7 @@ const FORBIDDEN: &str = "the setting schema-check-disabled of the operator forbi
 /// A database with its credentials.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// The database.
+    /// The address and name of the database.
     pub database: Database,
     /// The password of the user.
     pub password: Confidential,

@@ -86,7 +86,11 @@ pub(crate) fn watchman(setup: &mut Setup<'_>) -> Result<(), BoxError> {
         async move {
             context.ready();
             match left_over(&client).await {
-                Ok(all) => all.iter().for_each(|messages| tracing::warn!("{messages}")),
+                Ok(all) => {
+                    for remedy in &all {
+                        tracing::warn!(remedy, "a webhook of the upstream operator is still registered");
+                    }
+                }
                 Err(error) => {
                     tracing::debug!(%error, "could not list the webhook configurations of the upstream operator");
                 }

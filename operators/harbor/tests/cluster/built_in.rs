@@ -1,4 +1,4 @@
-//! With a cache, a database and a storage that we run.
+//! A HarborCluster with built-in cache, database and storage.
 
 use anyhow::Result;
 use harbor_operator::api::{Core, Harbor, HarborCluster};
@@ -15,8 +15,8 @@ use crate::world::World;
 const CLAIMS: [&str; 3] = ["sample-database", "sample-redis", "sample-registry"];
 const PASSWORDS: [&str; 2] = ["sample-database-password", "sample-redis"];
 
-/// Wants a HarborCluster to have come in order: passwords and volumes, the servers on them, the Harbor that
-/// is told of them, its Core.
+/// Checks that the objects of a HarborCluster were created in order: passwords and volumes, the servers that
+/// use them, the Harbor that refers to the servers, its Core.
 fn came_in_order(asked: &Requests) -> Result<()> {
     let written = Written::of(asked);
     let harbor = "harbors sample-harbor";
@@ -50,7 +50,7 @@ async fn seam_h2_deletion_needs_no_finalizer_and_retains_volumes_and_passwords_f
     print("built in", &asked);
     came_in_order(&asked)?;
 
-    // What the Harbor is told are names.
+    // The Harbor refers to the servers by names.
     let harbor: Harbor = world.get("sample-harbor").await?;
     let (redis, database) = (harbor.spec.redis.unwrap(), harbor.spec.database.unwrap());
     let host = |service: &str| format!("{service}.{}.svc", world.namespace.name());
@@ -120,7 +120,7 @@ async fn seam_h2_deletion_needs_no_finalizer_and_retains_volumes_and_passwords_f
         assert_eq!(world.get::<Secret>(name).await?.data, data, "{name}");
     }
 
-    // Asked to, it takes all of it along: what is to go with it says so before it is deleted.
+    // With this policy everything is deleted with it: its objects are marked before the deletion.
     world.change::<HarborCluster>("sample", json!({"spec": {"deletionPolicy": "Delete"}})).await?;
     for name in CLAIMS {
         let owned = |claim: &PersistentVolumeClaim| !claim.owner_references().is_empty();
@@ -194,7 +194,7 @@ async fn a_database_that_breaks_is_named_and_heals() -> Result<()> {
     world.see("sample-database-0", "there", |_: &Pod| true).await?;
     let pods = world.namespace.api::<Pod>();
     healthy(&world).await?;
-    Story::NeverReady.tell(&pods, "database.goharbor.io/name=sample-database").await?;
+    Story::NeverReady.assign_to(&pods, "database.goharbor.io/name=sample-database").await?;
     let broken = world
         .see("sample", "unhealthy", |cluster: &HarborCluster| {
             status_and_message(cluster, "DatabaseReady").0 == "False"
@@ -204,7 +204,7 @@ async fn a_database_that_breaks_is_named_and_heals() -> Result<()> {
     let (_, message) = status_and_message(&broken, "DatabaseReady");
     assert!(message.contains("StatefulSet sample-database"), "{message}");
     assert_eq!(status_and_message(&broken, "CacheReady").0, "True");
-    Story::Ready.tell(&pods, "database.goharbor.io/name=sample-database").await?;
+    Story::Ready.assign_to(&pods, "database.goharbor.io/name=sample-database").await?;
     healthy(&world).await?;
     world.end(running).await
 }

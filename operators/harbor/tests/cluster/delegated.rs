@@ -1,4 +1,4 @@
-//! With a cache, a database and a storage that other operators run; the test plays their part.
+//! A HarborCluster whose cache, database and storage are run by other operators; the test stands in for them.
 use anyhow::Result;
 use harbor_operator::api::{Harbor, HarborCluster};
 use harbor_operator::cluster::delegated::{Postgresql, RedisFailover, Tenant};
@@ -86,7 +86,7 @@ async fn a_full_stack_is_healthy_on_real_health_within_its_budget_and_then_costs
     let room = BUDGET - WITHOUT_STATUS;
     assert!(others <= WITHOUT_STATUS, "{others} requests, and room for {room} of status");
 
-    // What the Harbor is told.
+    // The Harbor refers to the servers of the other operators.
     let harbor: Harbor = world.get("sample-harbor").await?;
     let redis = harbor.spec.redis.unwrap();
     assert_eq!(

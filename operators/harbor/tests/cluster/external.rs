@@ -1,4 +1,4 @@
-//! With a cache, a database and a storage that others look after.
+//! A HarborCluster with external cache, database and storage.
 
 use anyhow::Result;
 use harbor_operator::api::{Harbor, HarborCluster};
@@ -82,9 +82,9 @@ async fn a_missing_secret_of_a_component_is_named_in_the_status_of_the_cluster()
 
     // It breaks: unhealthy; it is changed: provisioning.
     let pods = world.namespace.api::<Pod>();
-    Story::NeverReady.tell(&pods, "core.goharbor.io/name=sample-harbor-harbor-core").await?;
+    Story::NeverReady.assign_to(&pods, "core.goharbor.io/name=sample-harbor-harbor-core").await?;
     world.see("sample", "unhealthy", |cluster: &HarborCluster| word(cluster) == "unhealthy").await?;
-    Story::Ready.tell(&pods, "core.goharbor.io/name=sample-harbor-harbor-core").await?;
+    Story::Ready.assign_to(&pods, "core.goharbor.io/name=sample-harbor-harbor-core").await?;
     healthy(&world).await?;
     world.end(running).await
 }

@@ -84,7 +84,7 @@ pub(crate) async fn play_minio(world: &World, cluster: &str) -> Result<()> {
     say::<Tenant>(world, &name, status).await
 }
 
-/// cert-manager's kind.
+/// The kind Certificate of cert-manager.
 pub(crate) fn certificates() -> CustomResourceDefinition {
     definition("cert-manager.io", "v1", "Certificate", "certificates", true)
 }
@@ -99,7 +99,7 @@ pub(crate) async fn play_cert_manager(world: &World, name: &str, issuer: &str) -
     say::<Certificate>(world, name, json!({"conditions": [{"type": "Ready", "status": "True"}]})).await
 }
 
-/// Says something of an object, as its operator does.
+/// Writes the status of an object, as its operator does.
 pub(crate) async fn say<K: Namespaced>(world: &World, name: &str, status: Value) -> Result<()> {
     let patch = json!({"status": status});
     world.namespace.api::<K>().patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await?;

@@ -87,7 +87,7 @@ pub(crate) fn for_each(asked: &Requests) -> Requests {
 }
 
 /// Prints what was asked for, and how much of it is status.
-#[allow(clippy::print_stdout)] // for whoever asks what it costs
+#[allow(clippy::print_stdout)] // shows the number of requests
 pub(crate) fn print(title: &str, asked: &Requests) {
     let mut counts = BTreeMap::<String, usize>::new();
     for request in asked.iter() {

@@ -29,7 +29,7 @@ use world::{World, harbor, status_and_message};
 /// The most requests that the first Harbor of an installation may cost until it is ready, Events and Leases
 /// apart.
 const FIRST: usize = 70;
-/// And the most that each of many may.
+/// The most requests that each of many Harbors may cost.
 const EACH: usize = 64;
 /// Requests of the first Harbor that are not for status: one write and at most one watch for each object. The
 /// number of status writes depends on how long things take (at most one per second while the Harbor waits),

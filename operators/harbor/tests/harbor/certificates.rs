@@ -77,7 +77,7 @@ async fn certificates_are_renewed_before_they_expire_and_their_pods_are_replaced
         })
         .await?;
 
-    // A certificate that is lost protects nothing: it is simply made anew.
+    // A lost certificate protects no data: it is issued again.
     world.delete::<Secret>(name).await?;
     world.see(name, "there again", |secret: &Secret| secret.uid() != first.uid()).await?;
     world.see::<JobService>("sample-harbor", "there", |_| true).await?;

@@ -1,5 +1,5 @@
-//! A small Harbor that grows while it runs, and becomes small again: what comes with a component goes with
-//! it, and nobody else notices but Core, which is told where some of them are.
+//! A small Harbor that grows while it runs, and becomes small again: the objects of a component are created
+//! and deleted with it, and of the others only Core changes, which has the URLs of some components.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -90,7 +90,7 @@ fn of(part: &str, kinds: &[&str]) -> BTreeSet<String> {
     kinds.iter().map(|kind| format!("{kind} sample-harbor-{part}")).collect()
 }
 
-/// These objects.
+/// Returns these objects as a set.
 fn these<const N: usize>(ids: [&str; N]) -> BTreeSet<String> {
     ids.map(str::to_owned).into()
 }
@@ -188,7 +188,7 @@ impl Growing<'_> {
         Ok(changed)
     }
 
-    /// Adds something.
+    /// Adds an optional component, and checks that it becomes ready.
     async fn grow(&mut self, extra: &Extra) -> Result<()> {
         let wanted = &(&self.ids() | &extra.own) | &extra.kept;
         let changed = self.change(extra.wish.clone(), &wanted).await?;

@@ -30,7 +30,7 @@ const BUDGET: usize = 70;
 /// The part of it that is for objects and for following what they need: one write each, and one watch each.
 const WITHOUT_STATUS: usize = 54;
 
-/// The Secrets that each component is told of, by the ends of their names.
+/// The Secrets that each component refers to, by the ends of their names.
 const TOLD: [(&str, &[&str]); 5] = [
     ("registrycontrollers", &["core-secret", "jobservice-secret", "internal-tls-registryctl"]),
     ("registries", &["registry-basicauth", "registry-http", "internal-tls-registry"]),
@@ -50,8 +50,8 @@ const TOLD: [(&str, &[&str]); 5] = [
     ("portals", &["internal-tls-portal"]),
 ];
 
-/// Wants a Harbor to have come in order: Secrets and certificates before those who are told of them, the
-/// registry before Core, the jobs after it, and the way in when there is something to come to.
+/// Checks that the objects of a Harbor were created in order: Secrets and certificates before the components
+/// that refer to them, the registry before Core, JobService after Core, and the Ingress last.
 fn came_in_order(asked: &Requests) -> Result<()> {
     let written = Written::of(asked);
     let of = |kind: &str, part: &str| format!("{kind} sample-harbor-{part}");
@@ -259,7 +259,7 @@ async fn a10_trivy_can_be_removed_alone() -> Result<()> {
         })
         .await?;
     let pods = world.namespace.api::<Pod>();
-    Story::Ready.tell(&pods, "trivy.goharbor.io/name=sample-harbor-trivy").await?;
+    Story::Ready.assign_to(&pods, "trivy.goharbor.io/name=sample-harbor-trivy").await?;
     world.ready().await?;
     world.get::<NetworkPolicy>("sample-harbor-trivy-ingress").await?;
 
@@ -312,7 +312,7 @@ async fn a_harbor_exposed_by_a_service_has_a_proxy() -> Result<()> {
     assert!(certificate.data.unwrap().contains_key("ca.crt"));
     assert_eq!(world.namespace.api::<Ingress>().list(&ListParams::default()).await?.items.len(), 0);
 
-    // To an Ingress: the proxy and its certificate go.
+    // The change to an Ingress deletes the proxy and its certificate.
     let ingress = json!({"ingress": {"host": "harbor.example.com"}, "tls": {"certificateRef": "public"}, "service": null});
     world.change::<Harbor>("sample", json!({"spec": {"expose": {"core": ingress}}})).await?;
     world.ready().await?;
@@ -362,7 +362,7 @@ async fn an_upgrade_begins_with_core_and_stops_there_if_core_does_not_come_up() 
     }
 
     let pods = world.namespace.api::<Pod>();
-    Story::Ready.tell(&pods, "core.goharbor.io/name=sample-harbor-core").await?;
+    Story::Ready.assign_to(&pods, "core.goharbor.io/name=sample-harbor-core").await?;
     let ready = world.ready().await?;
     assert_eq!(json!(ready.status)["version"], "2.15.2");
     let registry: Registry = world.get("sample-harbor").await?;

@@ -73,7 +73,7 @@ async fn an_upgrade_reads_the_schema_stops_at_a_dirty_one_and_goes_on_when_it_is
     assert_eq!(status(&core)["schema"], json!({"version": 171, "dirty": false}));
     assert_eq!(status(&core)["version"], "2.14.4");
 
-    // Whoever stands still is left alone, also after a restart.
+    // The database of a Harbor that does not change is not read, also not after a restart.
     let (visits, reconciles) = (database.visits()?, operator.settled().await?);
     assert!(visits > 0, "it was read");
     world.change::<Core>("sample-harbor", json!({"metadata": {"annotations": {"look": "again"}}})).await?;

@@ -1,4 +1,4 @@
-//! As much HTTP as the tests need.
+//! A small HTTP client for the tests.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};

@@ -52,7 +52,7 @@ impl Nginx {
         command
     }
 
-    /// `nginx -t`.
+    /// Checks the configuration with `nginx -t`.
     pub(crate) fn test(&self) {
         let output = self.command().arg("-t").output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);

@@ -36,7 +36,7 @@ impl PostgresServer {
                 chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
             }
         }
-        // For the other user to get there.
+        // The user of the server must be able to enter the directory.
         fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
         let output = unprivileged("initdb")
             .args(["--no-sync", "--encoding=UTF8", "--locale=C", "--auth=scram-sha-256"])

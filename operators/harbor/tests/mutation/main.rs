@@ -101,7 +101,8 @@ async fn asks(scene: Scene) -> StepResult<bool> {
     Ok(matches!(refused, Err(kube::Error::Api(status)) if status.message.contains("9.9.9")))
 }
 
-/// Secrets with random content, which is made anew when they are: only their keys are compared.
+/// Returns true for Secrets with random content that changes when they are recreated: only their keys are
+/// compared.
 fn is_generated(secret: &DynamicObject) -> bool {
     let name = secret.name_any();
     let ours = name.starts_with("sample-") || name.ends_with("-digest-key");
@@ -168,7 +169,7 @@ fn mutation(kind: &str, name: &str) -> Result<Mutation> {
         .slice_by_commit(SLICES))
 }
 
-#[allow(clippy::print_stdout)] // for whoever asks what was judged
+#[allow(clippy::print_stdout)] // shows the judged cases
 async fn run(kind: &str, name: &str) -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
     env.install_crds(operator().definitions()).await?;

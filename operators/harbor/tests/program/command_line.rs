@@ -94,7 +94,7 @@ fn the_plan_of_a_manifest_is_drawn_without_a_cluster() -> Result<()> {
 
 #[test]
 fn a_log_for_machines_is_one_object_a_line() -> Result<()> {
-    // A cluster that does not answer makes it say something; it goes on trying until it is told to stop.
+    // A cluster that does not answer makes the program log; it retries until it is stopped.
     let directory = tempfile::tempdir()?;
     let config = directory.path().join("config");
     std::fs::write(

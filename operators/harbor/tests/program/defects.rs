@@ -19,7 +19,7 @@ use windlass_testenv::{Rules, TestEnv, or_not_run};
 
 use crate::world::{World, harbor};
 
-/// Volumes were found by label in all namespaces, and given to whoever looked last.
+/// The original found volumes by label in all namespaces, and assigned them to the last Harbor that looked.
 #[tokio::test]
 async fn a5_a_harbor_of_the_same_name_in_another_namespace_is_not_touched() -> Result<()> {
     let env = or_not_run!(TestEnv::shared().await);
@@ -112,8 +112,8 @@ fn a12_the_version_of_a_new_cluster_is_judged() {
     }
 }
 
-/// Somebody who reads the older version, changes a field and writes it back erased what that version has no
-/// place for.
+/// In the original, a client that read the older version, changed a field and wrote it back erased the fields
+/// that the older version does not have.
 #[test]
 fn a14_an_edit_through_the_older_version_erases_nothing() {
     let spec = json!({

@@ -88,9 +88,9 @@ fn a_namespaced_install_has_the_same_rights_without_cluster_scoped_kinds() -> Re
     Ok(())
 }
 
-/// A cluster with an installation, whose Pod, which is only played, is played by the program: with its
-/// arguments, its environment and its account. Webhooks stay as they are, but for their address: no Service
-/// leads out of this control plane.
+/// A cluster with an installation. The program runs in place of its Pod, with the arguments, the environment
+/// and the account of the Pod. Webhooks are unchanged except for their address: no Service leads out of this
+/// control plane.
 pub(crate) struct Installation<'a> {
     env: &'a TestEnv,
     client: kube::Client,

@@ -63,14 +63,14 @@ impl World {
         Ok(())
     }
 
-    /// Deletes it.
+    /// Deletes the object from the cluster.
     pub(crate) async fn delete(&self, object: &Value) -> Result<()> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let _ = self.api(object).delete(name, &kube::api::DeleteParams::default()).await?;
         Ok(())
     }
 
-    /// Waits until the status of a component says so; gives its message.
+    /// Waits until a component has this condition, and returns its message.
     pub(crate) async fn status(
         &self,
         object: &Value,

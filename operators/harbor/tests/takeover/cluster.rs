@@ -118,7 +118,7 @@ fn failover(namespace: &str) -> Value {
     json!({"auth": {"secretPath": "sample-redis"}, "redis": redis, "sentinel": pod(3)})
 }
 
-/// The database.
+/// The spec of the PostgreSQL cluster that the archived operator wrote.
 fn postgres(namespace: &str) -> Value {
     let logins = json!(["hostssl all all 0.0.0.0/0 md5", "host    all all 0.0.0.0/0 md5"]);
     let initdb = json!({"encoding": "UTF8", "locale": "en_US.UTF-8", "data-checksums": "true"});
@@ -132,7 +132,7 @@ fn postgres(namespace: &str) -> Value {
     })
 }
 
-/// The Tenant.
+/// The spec of the MinIO Tenant that the archived operator wrote.
 fn tenant() -> Value {
     let claim = json!({"metadata": {}, "status": {}, "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "default",
         "resources": {"requests": {"storage": "10Gi"}}}});

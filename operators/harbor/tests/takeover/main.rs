@@ -144,7 +144,7 @@ fn are_mended(before: &Snapshot, after: &Snapshot, namespace: &str) {
     pods(&format!("NetworkPolicy {N}-portal-egress"), "portal");
 }
 
-/// Nothing was refused, but for what is not there and what somebody else was quicker with.
+/// Checks that no request was refused, except for missing objects (404) and conflicts (409).
 fn are_granted(asked: &Requests) {
     let refused = asked.filter(|request| request.code >= 400 && !matches!(request.code, 404 | 409));
     assert!(refused.is_empty(), "{refused}");

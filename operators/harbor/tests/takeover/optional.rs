@@ -154,7 +154,7 @@ async fn running(writer: &Writer<'_>, workload: Workload) -> Result<()> {
     let (name, (port, outside, inside)) = (format!("{N}-{controller}"), workload.port);
     writer.service(&name, controller, port, outside).await?;
     if let Some(file) = workload.file {
-        // With the password in it.
+        // The URL contains the password.
         writer
             .file(&name, file, "{\"storage\": {\"db_url\": \"postgres://harbor:pass%2Fword@db:5432/x\"}}")
             .await?;

@@ -162,7 +162,7 @@ pub(crate) fn tls_secret(of: &str) -> String {
     format!("{N}-internal-tls-{of}")
 }
 
-/// Everything that belongs to a Harbor, but for what its user has.
+/// Creates everything that belongs to a Harbor, except for the objects of its user.
 pub(crate) async fn build(world: &World) -> Result<()> {
     world
         .put::<Secret>(json!({"metadata": {"name": "redis"}, "stringData": {"redis-password": "pass/word"}}))
@@ -408,7 +408,7 @@ async fn core(writer: &Writer<'_>) -> Result<()> {
 async fn job_service(writer: &Writer<'_>) -> Result<()> {
     let name = format!("{N}-jobservice");
     writer.service(&name, "jobservice", "https", 443).await?;
-    // With the password in it.
+    // The URL contains the password.
     writer.file(&name, "config.yml", "protocol: https\nworker_pool:\n  redis_pool:\n    redis_url: redis://:pass%2Fword@redis:6379/2\n").await?;
     let env = json!([{"name": "CORE_URL", "value": format!("https://{N}-core:443")}, {"name": "STALE", "value": "x"},
         from_secret("JOBSERVICE_SECRET", &format!("{N}-jobservice-secret"), "secret")]);

@@ -43,7 +43,7 @@ pub fn set_up(setup: &mut Setup<'_>) -> Result<(), BoxError> {
         deployments: setup.cache().reader(&scope),
     };
     let owners = reconciler.owners.clone();
-    // A change of the Deployment of the same name triggers a reconcile, whoever owns that Deployment.
+    // A change of the Deployment of the same name triggers a reconcile, also if it has another owner.
     let namesake =
         move |live: &Full<Deployment>| owners.get(&live.meta().key).map(|owner| owner.meta().key.clone());
     let controller = Controller::for_(&reconciler.owners).watches(&reconciler.deployments, namesake);

@@ -1,4 +1,4 @@
-//! Authorities and one serving certificate in one place, with verifiers that are told whom to trust.
+//! Authorities and one serving certificate in one place, with verifiers that receive the bundle to trust.
 //!
 //! ```
 //! use jiff::Timestamp;

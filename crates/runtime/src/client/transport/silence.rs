@@ -3,9 +3,9 @@
 //! Silence is counted in steps that this process was able to make, not by the clock: a process that had no
 //! processor for seconds has not read what has arrived meanwhile, and must not blame the connection.
 //!
-//! A server may be as busy. Whoever closes the connections of a busy server and opens new ones, each with a
-//! TLS handshake, keeps it busy. So a connection that was found silent makes the client more patient with the
-//! next ones, until a response arrives.
+//! A server may be as busy. A client that closes its connections to a busy server and opens new ones, each
+//! with a TLS handshake, keeps it busy. So a connection that was found silent makes the client more patient
+//! with the next ones, until a response arrives.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
@@ -46,9 +46,9 @@ impl Patience {
     }
 }
 
-/// The state of a connection at one step.
+/// The liveness of a connection at one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum Liveness {
     /// The connection gives signs of life, or is not open yet.
     Alive,
     /// The connection is silent: new requests should use another one.
@@ -71,16 +71,16 @@ impl Silence {
     }
 
     /// Counts one step and judges.
-    pub(super) fn step(&mut self, sign: Option<Instant>, level: u32) -> State {
+    pub(super) fn step(&mut self, sign: Option<Instant>, level: u32) -> Liveness {
         if sign.is_none() || sign != self.sign {
             *self = Self::since(sign);
-            return State::Alive;
+            return Liveness::Alive;
         }
         self.steps += 1;
         match self.steps {
-            steps if steps >= SILENT << level => State::Silent,
-            steps if steps >= SUSPECT << level => State::Suspect,
-            _ => State::Alive,
+            steps if steps >= SILENT << level => Liveness::Silent,
+            steps if steps >= SUSPECT << level => Liveness::Suspect,
+            _ => Liveness::Alive,
         }
     }
 }
@@ -89,7 +89,7 @@ impl Silence {
 mod tests {
     use super::*;
 
-    fn states(silence: &mut Silence, sign: Option<Instant>, level: u32, steps: usize) -> Vec<State> {
+    fn judgements(silence: &mut Silence, sign: Option<Instant>, level: u32, steps: usize) -> Vec<Liveness> {
         (0..steps).map(|_| silence.step(sign, level)).collect()
     }
 
@@ -97,24 +97,24 @@ mod tests {
     fn a_silent_connection_becomes_suspect_and_then_silent() {
         let sign = Some(Instant::now());
         let mut silence = Silence::since(sign);
-        assert_eq!(states(&mut silence, sign, 0, 3), [State::Alive; 3]);
-        assert_eq!(states(&mut silence, sign, 0, 10), [State::Suspect; 10]);
-        assert_eq!(silence.step(sign, 0), State::Silent);
+        assert_eq!(judgements(&mut silence, sign, 0, 3), [Liveness::Alive; 3]);
+        assert_eq!(judgements(&mut silence, sign, 0, 10), [Liveness::Suspect; 10]);
+        assert_eq!(silence.step(sign, 0), Liveness::Silent);
     }
 
     #[test]
     fn a_sign_of_life_begins_the_count_again() {
         let sign = Some(Instant::now());
         let mut silence = Silence::since(sign);
-        states(&mut silence, sign, 0, 13);
+        judgements(&mut silence, sign, 0, 13);
         let next = sign.map(|sign| sign + STEP);
-        assert_eq!(states(&mut silence, next, 0, 4), [State::Alive; 4]);
-        assert_eq!(silence.step(next, 0), State::Suspect);
+        assert_eq!(judgements(&mut silence, next, 0, 4), [Liveness::Alive; 4]);
+        assert_eq!(silence.step(next, 0), Liveness::Suspect);
     }
 
     #[test]
     fn a_connection_that_is_not_open_is_never_suspect() {
-        assert_eq!(states(&mut Silence::since(None), None, 0, 100), [State::Alive; 100]);
+        assert_eq!(judgements(&mut Silence::since(None), None, 0, 100), [Liveness::Alive; 100]);
     }
 
     #[test]
@@ -136,8 +136,8 @@ mod tests {
         assert_eq!(patience.level(), 0);
         let sign = Some(Instant::now());
         let mut silence = Silence::since(sign);
-        assert_eq!(states(&mut silence, sign, 2, 15), [State::Alive; 15]);
-        assert_eq!(states(&mut silence, sign, 2, 40), [State::Suspect; 40]);
-        assert_eq!(silence.step(sign, 2), State::Silent);
+        assert_eq!(judgements(&mut silence, sign, 2, 15), [Liveness::Alive; 15]);
+        assert_eq!(judgements(&mut silence, sign, 2, 40), [Liveness::Suspect; 40]);
+        assert_eq!(silence.step(sign, 2), Liveness::Silent);
     }
 }

@@ -45,9 +45,9 @@ pub enum CertificatesError {
     /// The content of the Secret cannot be used.
     #[error("Secret {secret} cannot be used for serving certificates: {error}")]
     Content {
-        /// The Secret.
+        /// The key of the Secret.
         secret: ObjectKey,
-        /// The reason.
+        /// The reason why the content cannot be used.
         #[source]
         error: KeyringError,
     },
@@ -56,9 +56,9 @@ pub enum CertificatesError {
         "the certificate in Secret {secret} cannot be served: {error}; delete the Secret, and it will be recreated"
     )]
     Pair {
-        /// The Secret.
+        /// The key of the Secret.
         secret: ObjectKey,
-        /// The reason.
+        /// The reason why the certificate cannot be served.
         #[source]
         error: BadPair,
     },

@@ -97,7 +97,7 @@ impl Replica {
         format!("https://{}{path}", self.address)
     }
 
-    /// Requests the stop, and waits until readiness says so.
+    /// Requests the stop, and waits until readiness reports it.
     pub(crate) async fn stopping(&self) -> Result<()> {
         self.stopper.request();
         eventually("the replica to be stopping", || async {

@@ -1,5 +1,5 @@
-// Command supervise is the supervisor by itself, for binaries that someone else
-// built: it needs nothing but the standard library and is built in seconds.
+// Command supervise is the supervisor alone, for Kubernetes binaries from elsewhere:
+// it needs only the standard library and is built in seconds.
 package main
 
 import (

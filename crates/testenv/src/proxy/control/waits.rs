@@ -2,7 +2,7 @@
 
 use super::super::error::WaitError;
 use super::super::fault::Fault;
-use super::super::log::Seen;
+use super::super::log::LoggedRequest;
 use super::super::matching::Match;
 use super::super::sync::lock;
 use super::{Control, Tally};
@@ -15,7 +15,7 @@ impl Control {
         &self,
         after: u64,
         wanted: &Match,
-    ) -> Result<Seen, WaitError> {
+    ) -> Result<LoggedRequest, WaitError> {
         let what = || format!("a {wanted} after request #{after}");
         self.wait(what, || lock(&self.state).log.first_after(after, wanted).cloned()).await
     }
@@ -23,8 +23,8 @@ impl Control {
     pub(in crate::proxy) async fn wait_for_seen(
         &self,
         what: &str,
-        holds: impl Fn(&Seen) -> bool,
-    ) -> Result<Seen, WaitError> {
+        holds: impl Fn(&LoggedRequest) -> bool,
+    ) -> Result<LoggedRequest, WaitError> {
         self.wait(|| what.to_owned(), || lock(&self.state).log.entries().find(|seen| holds(seen)).cloned())
             .await
     }
@@ -69,7 +69,7 @@ impl Control {
         tokio::time::timeout(self.patience, wait).await.map_err(|_| {
             let state = lock(&self.state);
             let mut recent: Vec<String> =
-                state.log.entries().rev().take(SHOWN).map(Seen::to_string).collect();
+                state.log.entries().rev().take(SHOWN).map(LoggedRequest::to_string).collect();
             recent.reverse();
             WaitError { what: what(), patience: self.patience, recent }
         })

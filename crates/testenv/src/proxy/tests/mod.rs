@@ -59,7 +59,7 @@ impl Rig {
     }
 }
 
-/// A client as an operator has it, but for the retries: a test wants to see every failure.
+/// The client of an operator without retries, so that a test sees every failure.
 fn client(url: &str, certificates: &Certificates) -> Client {
     let mut config = Config::new(url.parse().unwrap());
     config.root_cert = Some(vec![certificates.ca_der.clone()]);

@@ -80,7 +80,7 @@ async fn a_held_request_arrives_late_even_if_its_client_is_gone() {
     let request = tokio::spawn(patch(rig.configmaps()));
     held.wait_for_hits(1).await.unwrap();
     request.abort();
-    let left = |seen: &crate::proxy::Seen| seen.client == Delivery::Left;
+    let left = |seen: &crate::proxy::LoggedRequest| seen.client == Delivery::Left;
     rig.proxy.wait_for_seen("a client that left", left).await.unwrap();
     assert_eq!(rig.server.writes(), [""; 0]);
     held.release();

@@ -23,7 +23,7 @@ pub(super) struct Server<'s> {
     pub(super) name: String,
     /// The component, for labels.
     pub(super) component: Component,
-    /// The image.
+    /// The container image.
     pub(super) image: Image,
     /// The command; `None` uses the command of the image.
     pub(super) command: Option<Vec<String>>,

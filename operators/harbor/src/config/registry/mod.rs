@@ -45,7 +45,7 @@ pub type Options = BTreeMap<String, Confidential>;
 /// The settings of the registry.
 #[derive(Debug, Clone)]
 pub struct Registry {
-    /// Log settings.
+    /// Settings of the log.
     pub log: Log,
     /// HTTP server settings.
     pub http: Http,
@@ -65,7 +65,7 @@ pub struct Registry {
     pub read_only: bool,
     /// Purging of abandoned uploads; `None` keeps them.
     pub upload_purging: Option<UploadPurging>,
-    /// The middlewares.
+    /// The middlewares of the registry.
     pub middlewares: Middlewares,
     /// Settings of schema 1 manifests.
     pub schema1: Schema1,
@@ -73,15 +73,15 @@ pub struct Registry {
     pub validation: Validation,
     /// The authentication; `None` lets everybody in.
     pub auth: Option<Auth>,
-    /// Event notifications.
+    /// Notifications about registry events.
     pub notifications: Notifications,
-    /// Health checks.
+    /// Health checks of the registry.
     pub health: Health,
     /// The outbound HTTP proxies.
     pub outbound: Outbound,
 }
 
-/// Log settings.
+/// Settings of the log.
 #[derive(Debug, Clone)]
 pub struct Log {
     /// Disables the access log.
@@ -92,7 +92,7 @@ pub struct Log {
     pub formatter: String,
     /// Fields that are added to each line.
     pub fields: BTreeMap<String, String>,
-    /// Log hooks.
+    /// Hooks that are called for log lines.
     pub hooks: Vec<Hook>,
 }
 
@@ -118,7 +118,7 @@ pub struct Http {
     pub prefix: Option<String>,
     /// Headers of all responses.
     pub headers: BTreeMap<String, Vec<String>>,
-    /// Disables HTTP/2.
+    /// Disables HTTP/2 on the server.
     pub http2_disabled: bool,
     /// Returns relative URLs in `Location` headers.
     pub relative_urls: bool,
@@ -180,7 +180,7 @@ pub struct Middlewares {
     pub(crate) storage: Vec<Middleware>,
 }
 
-/// A middleware.
+/// A middleware of the registry.
 #[derive(Debug, Clone)]
 pub(crate) struct Middleware {
     /// The name of the middleware.
@@ -192,7 +192,7 @@ pub(crate) struct Middleware {
 /// The Redis of the registry's cache.
 #[derive(Debug, Clone)]
 pub struct RegistryRedis {
-    /// The server.
+    /// The Redis server or sentinels.
     pub server: Redis,
     /// The index of the database in Redis.
     pub database: u8,
@@ -275,7 +275,7 @@ pub enum Auth {
     },
 }
 
-/// Event notifications.
+/// Notifications about registry events.
 #[derive(Debug, Clone)]
 pub struct Notifications {
     /// Includes the blobs of a manifest in events.
@@ -349,7 +349,7 @@ pub struct HttpCheck {
 /// A check of a TCP server.
 #[derive(Debug, Clone)]
 pub struct TcpCheck {
-    /// `host:port`.
+    /// The address of the server, as `host:port`.
     pub address: String,
     /// Timeout of the connection.
     pub timeout: Duration,

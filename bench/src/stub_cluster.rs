@@ -1,5 +1,5 @@
-//! The cluster around a fan-out operator: who watches its Widgets become ready, and who plays the deployment
-//! controller and, for Deployments that are deleted in the foreground, the garbage collector.
+//! The stub of the cluster around a fan-out operator. It watches the Widgets become ready, and stands in for
+//! the deployment controller and, for Deployments that are deleted in the foreground, the garbage collector.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -95,20 +95,20 @@ impl OfKind for DeploymentState {
 
 /// The times at which each generation of a Widget was ready, and the Widgets that exist.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct WidgetReadiness {
     ready: HashMap<ObjectKey, (i64, Instant)>,
     there: usize,
 }
 
-/// Runs beside a fan-out operator. Dropped, it ends.
-pub(crate) struct Scene {
-    seen: watch::Sender<Seen>,
+/// A stub cluster that runs beside a fan-out operator until it is dropped.
+pub(crate) struct StubCluster {
+    readiness: watch::Sender<WidgetReadiness>,
     widgets: Reader<WidgetState>,
     _subscription: Subscription,
     task: AbortHandle,
 }
 
-impl Scene {
+impl StubCluster {
     /// Begins to watch, and to mark Deployments available.
     pub(crate) async fn begin(plane: &Plane) -> Result<Self> {
         let client = Client::new(plane.env.config().clone(), ClientOptions::default())?;
@@ -127,20 +127,20 @@ impl Scene {
                 }
             },
         )?;
-        let seen = watch::Sender::new(Seen::default());
-        let noted = seen.clone();
+        let readiness = watch::Sender::new(WidgetReadiness::default());
+        let noted = readiness.clone();
         let subscription = widgets.subscribe(move |change| {
             let at = Instant::now();
-            noted.send_modify(|seen| {
+            noted.send_modify(|readiness| {
                 match (&change.old, &change.new) {
-                    (None, Some(_)) => seen.there += 1,
-                    (Some(_), None) => seen.there = seen.there.saturating_sub(1),
+                    (None, Some(_)) => readiness.there += 1,
+                    (Some(_), None) => readiness.there = readiness.there.saturating_sub(1),
                     _ => {}
                 }
                 let Some(new) = &change.new else { return };
                 let generation = new.metadata.generation;
                 if new.status.ready && new.status.observed_generation == generation {
-                    let entry = seen.ready.entry(new.metadata.key.clone()).or_insert((generation, at));
+                    let entry = readiness.ready.entry(new.metadata.key.clone()).or_insert((generation, at));
                     if entry.0 < generation {
                         *entry = (generation, at);
                     }
@@ -158,27 +158,31 @@ impl Scene {
         });
         widgets.synced().await;
         deployments.synced().await;
-        Ok(Self { seen, widgets, _subscription: subscription, task: task.abort_handle() })
+        Ok(Self { readiness, widgets, _subscription: subscription, task: task.abort_handle() })
     }
 
-    /// Waits until so many Widgets are ready at this generation, and says when each was.
+    /// Waits until `count` Widgets are ready at this generation, and returns the time of each.
     pub(crate) async fn ready(
         &self,
         count: usize,
         generation: i64,
         patience: Duration,
     ) -> Result<HashMap<ObjectKey, Instant>> {
-        let mut seen = self.seen.subscribe();
-        let at_generation = |seen: &Seen| seen.ready.values().filter(|(of, _)| *of >= generation).count();
-        let waited = tokio::time::timeout(patience, seen.wait_for(|seen| at_generation(seen) >= count)).await;
+        let mut readiness = self.readiness.subscribe();
+        let at_generation = |readiness: &WidgetReadiness| {
+            readiness.ready.values().filter(|(of, _)| *of >= generation).count()
+        };
+        let waited =
+            tokio::time::timeout(patience, readiness.wait_for(|readiness| at_generation(readiness) >= count))
+                .await;
         match waited {
-            Ok(seen) => {
-                let seen = seen.context("the watch")?;
-                Ok(seen.ready.iter().map(|(key, (_, at))| (key.clone(), *at)).collect())
+            Ok(readiness) => {
+                let readiness = readiness.context("the watch")?;
+                Ok(readiness.ready.iter().map(|(key, (_, at))| (key.clone(), *at)).collect())
             }
             Err(_) => anyhow::bail!(
                 "only {} of {count} Widgets were ready after {} s",
-                at_generation(&self.seen.borrow()),
+                at_generation(&self.readiness.borrow()),
                 patience.as_secs()
             ),
         }
@@ -186,15 +190,16 @@ impl Scene {
 
     /// Waits until no Widget is left.
     pub(crate) async fn gone(&self, patience: Duration) -> Result<()> {
-        let mut seen = self.seen.subscribe();
-        let waited = tokio::time::timeout(patience, seen.wait_for(|seen| seen.there == 0)).await;
+        let mut readiness = self.readiness.subscribe();
+        let waited =
+            tokio::time::timeout(patience, readiness.wait_for(|readiness| readiness.there == 0)).await;
         let left = self.widgets.len();
         waited.with_context(|| format!("{left} Widgets were left after {} s", patience.as_secs()))??;
         Ok(())
     }
 }
 
-impl Drop for Scene {
+impl Drop for StubCluster {
     fn drop(&mut self) {
         self.task.abort();
     }
