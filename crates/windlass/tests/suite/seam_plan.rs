@@ -192,7 +192,7 @@ async fn seam_h3_an_object_goes_when_its_replacement_is_ready_though_others_are_
     assert_eq!(corner.deletes(mark)?, [""; 0], "the replacement is not ready");
 
     eventually("there is a pod to be released", || async {
-        let told = Story::Ready.tell(&corner.namespace.api::<Pod>(), "app=new").await;
+        let told = Story::Ready.assign_to(&corner.namespace.api::<Pod>(), "app=new").await;
         if told.as_ref().is_ok_and(|told| *told == 1) { Ok(()) } else { Err(format!("{told:?}")) }
     })
     .await?;
