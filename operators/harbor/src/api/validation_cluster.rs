@@ -199,34 +199,55 @@ fn was_ready(cluster: &HarborCluster, condition: &str) -> bool {
     })
 }
 
-/// A built-in volume: the field of its part, the condition of the part, its settings and its default size.
-type Volume<'a> = (&'static str, &'static str, Option<BuiltInVolume>, &'static str);
+/// A volume of a part: the field of its settings, the condition of the part, the settings and the default
+/// size.
+type Volume = (&'static str, &'static str, Option<BuiltInVolume>, &'static str);
 
-fn built_in_volumes(cluster: &HarborCluster) -> [Volume<'_>; 3] {
+/// Default size of the volumes that other operators claim.
+const DELEGATED_SIZE: &str = "1Gi";
+
+/// Returns the volumes of the built-in parts, and of those that other operators run; `None` for a kind that
+/// is not selected. MinIO's volumes have a rule of their own.
+fn claimed_volumes(cluster: &HarborCluster) -> [Volume; 5] {
     let spec = &cluster.spec;
-    let cache = spec.cache.as_ref().filter(|cache| cache.kind == CacheKind::BuiltIn);
-    let database = spec.database.as_ref().filter(|database| database.kind == DatabaseKind::BuiltIn);
+    let cache = |kind| spec.cache.as_ref().filter(|cache| cache.kind == kind).map(|cache| &cache.spec);
+    let database =
+        |kind| spec.database.as_ref().filter(|database| database.kind == kind).map(|part| &part.spec);
     let storage = spec.storage.as_ref().filter(|storage| storage.kind == StorageKind::BuiltIn);
-    let cache = cache.map(|part| part.spec.built_in.clone().unwrap_or_default().volume);
-    let database = database.map(|part| part.spec.built_in.clone().unwrap_or_default().volume);
+    let failover = cache(CacheKind::RedisFailover).map(|cache| {
+        let server = cache.redis_failover.as_ref().and_then(|failover| failover.server.as_ref());
+        BuiltInVolume {
+            storage: server.and_then(|server| server.storage.clone()),
+            storage_class_name: server.and_then(|server| server.storage_class_name.clone()),
+        }
+    });
+    let zalando = database(DatabaseKind::Zalando).map(|database| {
+        let servers = database.zalando.clone().unwrap_or_default();
+        BuiltInVolume { storage: servers.storage, storage_class_name: servers.storage_class_name }
+    });
+    let cache = cache(CacheKind::BuiltIn).map(|part| part.built_in.clone().unwrap_or_default().volume);
+    let database =
+        database(DatabaseKind::BuiltIn).map(|part| part.built_in.clone().unwrap_or_default().volume);
     let storage = storage.map(|part| part.spec.built_in.clone().unwrap_or_default().volume);
     [
-        ("cache", CACHE_READY, cache, BuiltInVolume::OF_CACHE),
-        ("database", DATABASE_READY, database, BuiltInVolume::OF_DATABASE),
-        ("storage", STORAGE_READY, storage, BuiltInVolume::OF_IMAGES),
+        ("spec.cache.spec.builtIn", CACHE_READY, cache, BuiltInVolume::OF_CACHE),
+        ("spec.cache.spec.redisFailover.server", CACHE_READY, failover, DELEGATED_SIZE),
+        ("spec.database.spec.builtIn", DATABASE_READY, database, BuiltInVolume::OF_DATABASE),
+        ("spec.database.spec.zlandoPostgreSql", DATABASE_READY, zalando, DELEGATED_SIZE),
+        ("spec.storage.spec.builtIn", STORAGE_READY, storage, BuiltInVolume::OF_IMAGES),
     ]
 }
 
-/// Reports changes of built-in volumes that Kubernetes does not allow: a volume cannot shrink, and keeps its
-/// StorageClass.
+/// Reports changes of volumes that Kubernetes does not allow: a volume cannot shrink, and keeps its
+/// StorageClass. That holds for the volumes of other operators too.
 fn volumes(old: &HarborCluster, new: &HarborCluster, found: &mut Findings) {
     const INSTEAD: &str = "create another HarborCluster with the new value and move the data to it (replicate the \
                            images, restore a backup of the database)";
-    for ((part, condition, was, usual), (_, _, is, _)) in
-        built_in_volumes(old).into_iter().zip(built_in_volumes(new))
+    for ((path, condition, was, usual), (_, _, is, _)) in
+        claimed_volumes(old).into_iter().zip(claimed_volumes(new))
     {
         let (Some(was), Some(is)) = (was, is) else { continue };
-        let field = |name: &str| format!("spec.{part}.spec.builtIn.{name}");
+        let field = |name: &str| format!("{path}.{name}");
         let shown =
             |class: &Option<String>| class.as_ref().map_or("unset".to_owned(), |class| format!("{class:?}"));
         if was.storage_class_name != is.storage_class_name && was_ready(old, condition) {
@@ -339,6 +360,65 @@ mod tests {
         }
     }
 
+    /// Returns a HarborCluster whose cache or database another operator runs, with this volume; `ready` is
+    /// its condition.
+    fn with_delegated_volume(part: &str, volume: &Value, ready: &str) -> HarborCluster {
+        let (kind, spec, condition) = match part {
+            "cache" => ("RedisFailover", json!({"redisFailover": {"server": volume}}), "CacheReady"),
+            _ => ("Zlando/PostgreSQL", json!({"zlandoPostgreSql": volume}), "DatabaseReady"),
+        };
+        let mut cluster = cluster(json!({part: {"kind": kind, "spec": spec}}));
+        let status = json!({"conditions": [{"type": condition, "status": ready}]});
+        cluster.status = serde_json::from_value(status).unwrap();
+        cluster
+    }
+
+    const DELEGATED: [(&str, &str); 2] = [
+        ("cache", "spec.cache.spec.redisFailover.server"),
+        ("database", "spec.database.spec.zlandoPostgreSql"),
+    ];
+
+    #[test]
+    fn users_n6_the_class_of_a_volume_of_another_operator_is_refused_with_what_to_do_instead() {
+        let (unset, fast, slow) =
+            (json!({}), json!({"storageClassName": "fast"}), json!({"storageClassName": "slow"}));
+        for (part, path) in DELEGATED {
+            let judge = |old: &Value, new: &Value, ready: &str| {
+                let with = |volume: &Value| with_delegated_volume(part, volume, ready);
+                judged(Some(&with(old)), &with(new))
+            };
+            for (old, new) in [(&fast, &slow), (&unset, &fast), (&fast, &unset)] {
+                let found = judge(old, new, "True");
+                let field = format!("{path}.storageClassName");
+                for expected in [&*field, "keeps its StorageClass", "another HarborCluster"] {
+                    assert!(found.contains(expected), "{expected} in {found}");
+                }
+                assert!(!found.contains("delete"), "no advice to delete data: {found}");
+                assert_eq!(judge(old, new, "Unknown"), "", "there is no data yet");
+            }
+            assert_eq!(judge(&fast, &fast, "True"), "");
+        }
+    }
+
+    #[test]
+    fn users_n13_a_volume_of_another_operator_that_shrinks_is_refused_and_one_that_grows_is_not() {
+        let of = |size: &str| json!({"storage": size});
+        for (part, path) in DELEGATED {
+            let judge = |old: &Value, new: &Value| {
+                let with = |volume: &Value| with_delegated_volume(part, volume, "True");
+                judged(Some(&with(old)), &with(new))
+            };
+            for (old, new) in [(json!({}), of("512Mi")), (of("2Gi"), json!({})), (of("5Gi"), of("4Gi"))] {
+                let found = judge(&old, &new);
+                let field = format!("{path}.storage");
+                assert!(found.contains(&field) && found.contains("cannot shrink"), "{old} {new}: {found}");
+            }
+            for (old, new) in [(json!({}), of("2Gi")), (of("512Mi"), json!({})), (json!({}), of("1024Mi"))] {
+                assert_eq!(judge(&old, &new), "", "{old} {new}");
+            }
+        }
+    }
+
     #[test]
     fn users_n13_bad_values_of_the_stored_object_do_not_block_other_changes() {
         let bad =
@@ -354,6 +434,17 @@ mod tests {
         let volume = &mut mended.spec.database.as_mut().unwrap().spec.built_in.as_mut().unwrap().volume;
         volume.storage = Some("10Gi".into());
         assert_eq!(judged(Some(&bad), &mended), "", "there was no size to shrink from");
+    }
+
+    #[test]
+    fn users_a_change_of_internal_tls_on_an_existing_cluster_gives_a_warning() {
+        let with = |enabled: bool| cluster(json!({"internalTLS": {"enabled": enabled}}));
+        for (old, new, expected) in [(false, true, true), (true, false, true), (true, true, false)] {
+            let mut found = Findings::default();
+            switched_tls(&with(old).spec.common, &with(new).spec.common, &mut found);
+            assert_eq!(format!("{found:?}").contains("spec.internalTLS.enabled"), expected);
+            assert_eq!(judged(Some(&with(old)), &with(new)), "", "a warning only");
+        }
     }
 
     #[test]
@@ -402,14 +493,3 @@ mod tests {
         assert_eq!(judged(Some(&with(base, "True")), &with(other, "True")), "", "the rest can be edited");
     }
 }
-    #[test]
-    fn users_a_change_of_internal_tls_on_an_existing_cluster_gives_a_warning() {
-        let with = |enabled: bool| cluster(json!({"internalTLS": {"enabled": enabled}}));
-        for (old, new, expected) in [(false, true, true), (true, false, true), (true, true, false)] {
-            let mut found = Findings::default();
-            switched_tls(&with(old).spec.common, &with(new).spec.common, &mut found);
-            assert_eq!(format!("{found:?}").contains("spec.internalTLS.enabled"), expected);
-            assert_eq!(judged(Some(&with(old)), &with(new)), "", "a warning only");
-        }
-    }
-
