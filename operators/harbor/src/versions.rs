@@ -9,7 +9,8 @@ use crate::api::harbor::HarborCommon;
 use crate::api::redis::RedisHost;
 use crate::api::validation::{Previous, VersionRules};
 use crate::catalogue::{
-    Feature, NotaryData, Refusal, Release, Version, Wanted, admit_change, admit_creation, refuse_removed,
+    Feature, NotaryData, Refusal, Release, Version, Wanted, admit_change, admit_creation, refuse_ignored,
+    refuse_removed,
 };
 
 /// Checks versions against the [catalogue](crate::catalogue).
@@ -61,6 +62,25 @@ impl VersionRules for ByCatalogue {
                  sends the password in clear text: set spec.version to 2.13.0 or newer, or remove \
                  certificateRef to connect without TLS";
             found.invalid(format!("{field}.certificateRef"), secret, remedy);
+        }
+    }
+
+    fn check_features(&self, spec: &HarborCommon, found: &mut Findings) {
+        let release = spec.version.parse().ok().and_then(|version| Release::of(&version).ok());
+        let Some(release) = release else { return };
+        let (core, trivy) = (spec.core.as_ref(), spec.trivy.as_ref());
+        let layer = core.and_then(|core| core.cache_layer).map(|layer| layer.expire_hours);
+        let database = trivy.and_then(|trivy| trivy.db_repository.as_ref());
+        let java = trivy.and_then(|trivy| trivy.java_db_repository.as_ref());
+        let all: [(Feature, &str, Option<&dyn std::fmt::Display>); 3] = [
+            (Feature::CacheLayer, "spec.core.cacheLayer.expireHours", layer.as_ref().map(|hours| hours as _)),
+            (Feature::TrivyRepositories, "spec.trivy.dbRepository", database.map(|text| text as _)),
+            (Feature::TrivyRepositories, "spec.trivy.javaDBRepository", java.map(|text| text as _)),
+        ];
+        for (feature, field, value) in all {
+            if let Some(refusal) = refuse_ignored(&release, feature, field, value) {
+                refuse(found, &refusal);
+            }
         }
     }
 
@@ -274,6 +294,33 @@ mod tests {
             assert_eq!(warned, *new.spec.common.version < *"2.13", "{found}");
         }
         assert!(!judge(Some(&stored), &harbor("2.12.3", Some("other-ca"))).0, "another value is refused");
+    }
+
+    #[test]
+    fn settings_that_a_release_ignores_are_refused_with_the_release_that_reads_them() {
+        let repositories =
+            json!({"trivy": {"storage": {}, "dbRepository": "m/db", "javaDBRepository": "m/java"}});
+        let layer = json!({"core": {"cacheLayer": {}}});
+        let cases = [
+            (&repositories, "2.14.4", "2.15.0", ["spec.trivy.dbRepository", "spec.trivy.javaDBRepository"]),
+            (&layer, "2.5.6", "2.6.0", ["spec.core.cacheLayer.expireHours", "24"]),
+        ];
+        for (spec, without, with, parts) in cases {
+            let judge = |version: &str| {
+                let mut found = Findings::default();
+                ByCatalogue.check_features(&harbor(version, spec.clone()), &mut found);
+                (found.is_fine(), format!("{found:?}"))
+            };
+            let (fine, found) = judge(without);
+            assert!(!fine && found.contains(&format!("{with} or newer")), "{found}");
+            for part in parts {
+                assert!(found.contains(part), "{part} in {found}");
+            }
+            assert!(judge(with).0);
+            let (new, old) =
+                (object(without, spec.clone(), &json!({})), object(without, json!({}), &json!({})));
+            assert!(errors(&old, &new).contains(parts[0]), "an update is refused too");
+        }
     }
 
     #[test]

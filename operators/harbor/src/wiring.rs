@@ -7,7 +7,8 @@ use windlass::PlanError;
 use crate::api;
 use crate::api::component::{Served, Tls};
 use crate::api::observe::{JaegerMode, TraceProvider};
-use crate::catalogue::{Feature, Release};
+use crate::catalogue::{Feature, Release, refuse_ignored};
+use crate::config::cache_layer::CacheLayer;
 use crate::config::database::{Database, Pool, SslMode};
 use crate::config::outbound::Outbound;
 use crate::config::redis::Redis;
@@ -81,6 +82,19 @@ pub(crate) fn ignored_certificate(
             release.version()
         )
     })
+}
+
+/// Returns the settings of the cache layer, or an error if the release has none.
+pub(crate) fn cache_layer(
+    spec: Option<&api::core_kind::CacheLayer>,
+    release: &Release,
+) -> Result<Option<CacheLayer>, PlanError> {
+    let hours = spec.map(|layer| layer.expire_hours);
+    let value = hours.as_ref().map(|hours| hours as &dyn std::fmt::Display);
+    match refuse_ignored(release, Feature::CacheLayer, "spec.cacheLayer.expireHours", value) {
+        Some(refusal) => Err(refusal.into()),
+        None => Ok(hours.map(|hours| CacheLayer { expire_hours: count(hours) })),
+    }
 }
 
 /// Returns the address of a host that may contain a port.

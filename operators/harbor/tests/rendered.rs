@@ -14,7 +14,7 @@ use harbor_operator::api::{
 use harbor_operator::catalogue::Release;
 use harbor_operator::workload::{ComponentBlueprint, Deployed};
 use sample::{KINDS, claim, component, stored_secrets};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use windlass::{PlanError, Sketch, sketch};
 
@@ -643,5 +643,95 @@ fn users_n7_a_component_whose_release_ignores_the_certificate_of_redis_gets_advi
         if kind != "ChartMuseum" {
             assert!(advice("2.13.0", true).is_empty(), "{kind}");
         }
+    }
+}
+
+/// The variables of the pods of a component: literal values, and values of its own Secret.
+fn variables(kind: &str, version: &str, change: &dyn Fn(&mut Value)) -> Result<Map<String, Value>, String> {
+    let mut owner = component(kind, version, false);
+    change(&mut owner["spec"]);
+    let sketch = draw(&owner, &everything(version, false)).map_err(|error| error.to_string())?;
+    assert!(sketch.waiting.is_empty(), "{kind}: {:?}", sketch.waiting);
+    let of_kind = |kind: &str| {
+        let mut bodies = sketch.objects.iter().map(windlass::Desired::body);
+        bodies.find(|body| body["kind"] == kind).unwrap()
+    };
+    let secret = of_kind("Secret");
+    let container = &of_kind("Deployment")["spec"]["template"]["spec"]["containers"][0];
+    let mut all = Map::new();
+    for variable in container["env"].as_array().unwrap() {
+        let from = &variable["valueFrom"]["secretKeyRef"];
+        let own = from["name"] == secret["metadata"]["name"];
+        let stored = secret["data"][from["key"].as_str().unwrap_or_default()].as_str().filter(|_| own);
+        let value = match stored {
+            Some(stored) => json!(String::from_utf8(BASE64_STANDARD.decode(stored).unwrap()).unwrap()),
+            None => variable["value"].clone(),
+        };
+        all.insert(variable["name"].as_str().unwrap().to_owned(), value);
+    }
+    if kind == "Trivy" {
+        all.extend(of_kind("ConfigMap")["data"].as_object().unwrap().clone());
+    }
+    Ok(all)
+}
+
+/// The variables that a change adds; everything else must stay as it was.
+fn added(kind: &str, version: &str, change: &dyn Fn(&mut Value)) -> Result<Value, String> {
+    let (before, after) = (variables(kind, version, &|_| ())?, variables(kind, version, change)?);
+    for (name, value) in &before {
+        assert_eq!(after.get(name), Some(value), "{kind} {version}: {name}");
+    }
+    Ok(after.into_iter().filter(|(name, _)| !before.contains_key(name)).collect::<Map<_, _>>().into())
+}
+
+#[test]
+fn the_cache_layer_is_configured_in_core_and_job_service_as_their_release_reads_it() {
+    let redis = json!({"host": "redis", "passwordRef": "redis", "database": 0});
+    for kind in ["Core", "JobService"] {
+        let layer = |spec: &mut Value| {
+            spec["cacheLayer"] = json!({"expireHours": 48});
+            if kind == "JobService" {
+                spec["cacheLayer"]["redis"] = redis.clone();
+            }
+        };
+        for (version, own) in [("2.6.2", false), ("2.7.2", false), ("2.7.3", true), ("2.15.2", true)] {
+            let mut found = added(kind, version, &layer).unwrap();
+            let found = found.as_object_mut().unwrap();
+            let urls = found.remove("_REDIS_URL_CACHE_LAYER");
+            assert_eq!(urls.is_some(), own, "{kind} {version}");
+            if let Some(url) = urls {
+                let url = url.as_str().unwrap();
+                assert!(url.starts_with("redis://:") && url.contains("/7?idle_timeout_seconds="), "{url}");
+            }
+            if kind == "JobService" {
+                let core = found.remove("_REDIS_URL_CORE").unwrap();
+                assert!(core.as_str().unwrap().contains("@redis:6379/0?"), "{core}");
+            }
+            let expected = json!({"CACHE_ENABLED": "true", "CACHE_EXPIRE_HOURS": "48"});
+            assert_eq!(Value::Object(found.clone()), expected, "{kind} {version}");
+        }
+        let error = added(kind, "2.5.6", &layer).unwrap_err();
+        for part in ["spec.cacheLayer.expireHours", "2.5.6", "2.6.0 or newer"] {
+            assert!(error.contains(part), "{part} in {error}");
+        }
+    }
+    let usual = |spec: &mut Value| spec["cacheLayer"] = json!({});
+    assert_eq!(added("Core", "2.15.2", &usual).unwrap()["CACHE_EXPIRE_HOURS"], "24");
+}
+
+#[test]
+fn trivy_downloads_its_databases_from_the_repositories_of_the_spec() {
+    let mirror = |spec: &mut Value| {
+        spec["update"]["dbRepository"] = json!("mirror.example.com/trivy-db");
+        spec["update"]["javaDBRepository"] = json!("mirror.example.com/trivy-java-db");
+    };
+    let expected = json!({
+        "SCANNER_TRIVY_DB_REPOSITORY": "mirror.example.com/trivy-db",
+        "SCANNER_TRIVY_JAVA_DB_REPOSITORY": "mirror.example.com/trivy-java-db",
+    });
+    assert_eq!(added("Trivy", "2.15.2", &mirror).unwrap(), expected);
+    let error = added("Trivy", "2.14.4", &mirror).unwrap_err();
+    for part in ["spec.update.dbRepository", "mirror.example.com/trivy-db", "2.14.4", "2.15.0 or newer"] {
+        assert!(error.contains(part), "{part} in {error}");
     }
 }

@@ -24,10 +24,14 @@ macro_rules! multipart {
 pub(super) fn lacks(kind: &str) -> Vec<&'static [&'static str]> {
     let mut fields: Vec<&[&str]> = vec![&["network"]];
     match kind {
-        "Core" => fields.push(&["trace"]),
-        "JobService" => {
-            fields.extend([&["trace"] as &[&str], &["metrics"], &["storage"], &["updateStrategyType"]]);
-        }
+        "Core" => fields.extend([&["trace"] as &[&str], &["cacheLayer"]]),
+        "JobService" => fields.extend([
+            &["trace"] as &[&str],
+            &["metrics"],
+            &["storage"],
+            &["updateStrategyType"],
+            &["cacheLayer"],
+        ]),
         "Registry" => {
             fields.extend([&["trace"] as &[&str], &["updateStrategyType"]]);
             fields.extend([
@@ -43,17 +47,25 @@ pub(super) fn lacks(kind: &str) -> Vec<&'static [&'static str]> {
             &["chart", "storage", "oss"],
         ]),
         "Exporter" => fields.push(&["jobservice"]),
-        "Trivy" => fields.extend([&["offlineScan"] as &[&str], &["timeout"]]),
+        "Trivy" => fields.extend([
+            &["offlineScan"] as &[&str],
+            &["timeout"],
+            &["update", "dbRepository"],
+            &["update", "javaDBRepository"],
+        ]),
         "Harbor" | "HarborCluster" => {
             fields.extend([
                 &["trace"] as &[&str],
                 &["core", "maxIdleConnections"],
                 &["core", "maxOpenConnections"],
+                &["core", "cacheLayer"],
                 &["expose", "core", "ingress", "ingressClassName"],
                 &["expose", "notary", "ingress", "ingressClassName"],
                 &["jobservice", "metrics"],
                 &["jobservice", "storage"],
                 &["trivy", "offlineScan"],
+                &["trivy", "dbRepository"],
+                &["trivy", "javaDBRepository"],
                 &["imageChartStorage", "azure"],
                 &["imageChartStorage", "gcs"],
                 &["imageChartStorage", "oss"],

@@ -79,6 +79,10 @@ pub struct CoreSpec {
     pub components: CoreComponents,
     /// PostgreSQL connection and encryption key of Core.
     pub database: CoreDatabase,
+    /// Cache of projects, repositories, artifacts and manifests in database 7 of Core's Redis, from Harbor
+    /// 2.6 on. Releases before 2.9 may keep it in Core's own database. If unset, there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_layer: Option<CacheLayer>,
     /// HTTP response settings of Core. If unset, the defaults of the fields apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<CoreHttp>,
@@ -263,6 +267,21 @@ pub struct CoreTrivy {
     #[serde(rename = "adapterURL")]
     #[schemars(regex(pattern = pattern::URL))]
     pub adapter_url: String,
+}
+
+/// Cache of projects, repositories, artifacts and manifests in Redis, for many concurrent pulls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CacheLayer {
+    /// Time after which a cached entry expires, in hours (`CACHE_EXPIRE_HOURS` of Harbor). Default: 24.
+    #[schemars(range(min = 1))]
+    pub expire_hours: i32,
+}
+
+impl Default for CacheLayer {
+    fn default() -> Self {
+        Self { expire_hours: 24 }
+    }
 }
 
 /// HTTP response settings of Core.

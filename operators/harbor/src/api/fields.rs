@@ -52,7 +52,7 @@ fn rule(parent: &str, name: &str) -> Option<Rule> {
         "name" if parent.ends_with(".tokenIssuer") => Rule::Text(syntax::name),
         "host" if parent.ends_with(".ingress") => Rule::Text(syntax::ingress_host),
         "host" => Rule::Text(syntax::host),
-        "image" => Rule::Text(syntax::image),
+        "image" | "dbRepository" | "javaDBRepository" => Rule::Text(syntax::image),
         "repository" if parent.ends_with(".imageSource") => Rule::Text(syntax::image),
         "url" | "uri" | "URL" | "adapterURL" | "controllerURL" | "externalEndpoint" | "httpProxy"
         | "httpsProxy" => Rule::Text(syntax::url),

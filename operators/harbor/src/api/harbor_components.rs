@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::component::ComponentSpec;
+use super::core_kind::CacheLayer;
 use super::driver::{Claim, truth};
 use super::exporter::{ExporterCache, metrics_path, metrics_port};
 use super::jobservice::ten;
@@ -31,6 +32,10 @@ pub struct HarborCore {
     /// trusts the CAs of the image only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub certificate_refs: Vec<String>,
+    /// Cache of projects, repositories, artifacts and manifests in Redis, for many concurrent pulls, from
+    /// Harbor 2.6 on. `{}` enables it. If unset, there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_layer: Option<CacheLayer>,
     /// Maximum number of idle database connections per pod (`database.max_idle_conns` of Harbor). Default:
     /// 50.
     #[schemars(range(min = 0))]
@@ -53,6 +58,7 @@ impl Default for HarborCore {
         Self {
             component: ComponentSpec::default(),
             certificate_refs: Vec::new(),
+            cache_layer: None,
             max_idle_connections: idle_connections(),
             max_open_connections: open_connections(),
             metrics: None,
@@ -247,6 +253,14 @@ pub struct HarborTrivy {
     /// Skip updates of the vulnerability database (`trivy.skip_update` of Harbor). Default: false.
     #[serde(default)]
     pub skip_update: bool,
+    /// OCI repository of the vulnerability database, such as a mirror, from Harbor 2.15 on
+    /// (`SCANNER_TRIVY_DB_REPOSITORY` of the adapter). If unset, Trivy's own default is used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub db_repository: Option<String>,
+    /// OCI repository of the Java index database, such as a mirror, from Harbor 2.15 on
+    /// (`SCANNER_TRIVY_JAVA_DB_REPOSITORY` of the adapter). If unset, Trivy's own default is used.
+    #[serde(rename = "javaDBRepository", skip_serializing_if = "Option::is_none")]
+    pub java_db_repository: Option<String>,
     /// Volumes of the vulnerability database and the reports. Default: an `emptyDir` for each.
     pub storage: HarborTrivyStorage,
 }

@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use super::choice::choice;
 use super::component::{ComponentSpec, Served, Tls};
-use super::core_kind::RegistryCredentials;
+use super::core_kind::{CacheLayer, RegistryCredentials};
 use super::duration::GoDuration;
 use super::embedded::{Embedded, VolumeSource};
 use super::log::JobServiceLogLevel;
 use super::network::{Network, Proxy};
 use super::observe::{Metrics, Trace};
 use super::pattern;
-use super::redis::RedisPool;
+use super::redis::{RedisConnection, RedisPool};
 use super::status::ComponentStatus;
 
 choice! {
@@ -53,6 +53,9 @@ pub struct JobServiceSpec {
     pub update_strategy_type: String,
     /// Address and secret of Core.
     pub core: JobServiceCore,
+    /// Cache layer of Core, which jobs keep up to date, from Harbor 2.6 on. If unset, Core has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_layer: Option<JobServiceCacheLayer>,
     /// Destinations of the logs of jobs (`job_loggers` of JobService). Default: standard output and files
     /// that are kept for 720h, both at level `INFO`.
     #[serde(default = "usual_job_loggers")]
@@ -109,6 +112,18 @@ pub struct JobServiceCore {
     /// Harbor).
     #[schemars(regex(pattern = pattern::NAME))]
     pub secret_ref: String,
+}
+
+/// Cache layer of Core as used by JobService.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobServiceCacheLayer {
+    /// Settings of the cache layer, the same as those of Core.
+    #[serde(flatten)]
+    pub layer: CacheLayer,
+    /// Redis connection of Core (`_REDIS_URL_CORE` of Harbor). The cache layer is in database 7 of the same
+    /// server; releases before 2.9 may keep it in Core's own database.
+    pub redis: RedisConnection,
 }
 
 /// Registry as called by JobService.

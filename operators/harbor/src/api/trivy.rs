@@ -271,4 +271,12 @@ pub struct TrivyUpdate {
     /// Skip updates of the vulnerability database (`SCANNER_TRIVY_SKIP_UPDATE` of the adapter). Default:
     /// false.
     pub skip: bool,
+    /// OCI repository of the vulnerability database, from Harbor 2.15 on (`SCANNER_TRIVY_DB_REPOSITORY` of
+    /// the adapter). If unset, Trivy's own default is used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub db_repository: Option<String>,
+    /// OCI repository of the Java index database, from Harbor 2.15 on (`SCANNER_TRIVY_JAVA_DB_REPOSITORY` of
+    /// the adapter). If unset, Trivy's own default is used.
+    #[serde(rename = "javaDBRepository", skip_serializing_if = "Option::is_none")]
+    pub java_db_repository: Option<String>,
 }

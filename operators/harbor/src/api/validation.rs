@@ -38,6 +38,9 @@ pub trait VersionRules: Send + Sync {
     /// Reports settings of the Redis at `field` that a Harbor of this version does not support.
     fn check_redis(&self, _version: &str, _field: &str, _redis: &RedisHost, _found: &mut Findings) {}
 
+    /// Reports settings that a Harbor of this version does not have.
+    fn check_features(&self, _spec: &HarborCommon, _found: &mut Findings) {}
+
     /// Reports a change from `old` to `new` that the built-in database of a HarborCluster cannot follow.
     fn judge_built_in_database(&self, _old: &str, _new: &str, _found: &mut Findings) {}
 }

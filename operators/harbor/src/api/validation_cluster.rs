@@ -24,6 +24,7 @@ impl Judged for HarborCluster {
     fn check(&self, versions: &dyn VersionRules, found: &mut Findings) {
         let spec = &self.spec;
         common(&spec.common, found);
+        versions.check_features(&spec.common, found);
         cache(self, versions, found);
         database(self, found);
         storage(self, found);

@@ -16,6 +16,7 @@ impl Judged for Harbor {
     fn check(&self, versions: &dyn VersionRules, found: &mut Findings) {
         let spec = &self.spec;
         common(&spec.common, found);
+        versions.check_features(&spec.common, found);
         if spec.database.is_none() {
             found.required("spec.database", "set the address of PostgreSQL");
         }

@@ -16,6 +16,11 @@ pub enum Feature {
     ConnectionLifetime,
     /// Core reads `REPLICATION_ADAPTER_WHITELIST`.
     ReplicationAdapters,
+    /// Core and JobService read `CACHE_ENABLED` and `CACHE_EXPIRE_HOURS`.
+    CacheLayer,
+    /// Core and JobService read `_REDIS_URL_CACHE_LAYER`; older releases keep the cache layer in Core's
+    /// database of Redis.
+    CacheLayerRedis,
     /// JobService has the settings `reaper` and `max_retrieve_size_mb`.
     JobReaper,
     /// JobService reads `LOG_LEVEL`.

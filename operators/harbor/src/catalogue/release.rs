@@ -280,6 +280,10 @@ mod tests {
     #[test]
     fn gates_are_where_harbor_has_them() {
         for (feature, without, with) in [
+            (Feature::CacheLayer, "2.5.6", "2.6.0"),
+            (Feature::CacheLayerRedis, "2.7.2", "2.7.3"),
+            (Feature::CacheLayerRedis, "2.8.3", "2.8.4"),
+            (Feature::CacheLayerRedis, "2.6.4", "2.9.0"),
             (Feature::TrivySecurityChecks, "2.6.1", "2.6.2"),
             (Feature::ConnectionLifetime, "2.6.4", "2.7.0"),
             (Feature::JobReaper, "2.7.4", "2.8.0"),

@@ -232,6 +232,7 @@ fn input(
         redis_database: wiring::redis_database("spec.redis", connection.database)?,
         redis_idle_timeout: duration("spec.redis.idleTimeout", &spec.redis.idle_timeout)?,
         registry_redis,
+        cache_layer: wiring::cache_layer(spec.cache_layer.as_ref(), release)?,
         urls,
         storage_provider: registry.storage_provider_name.clone().unwrap_or_else(|| "filesystem".to_owned()),
         sync_registry: registry.sync,

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use windlass::{Kinds, PlanError};
 
 use crate::api::embedded::{Embedded, VolumeSource};
-use crate::api::jobservice::{JobService, JobServiceSpec, Loggers};
+use crate::api::jobservice::{JobService, JobServiceCacheLayer, JobServiceSpec, Loggers};
 use crate::api::names::blueprint;
 use crate::catalogue::{self, Release};
 use crate::config::jobservice::{self as file, Logger, job_log_dir, log_dir};
@@ -93,6 +93,15 @@ fn input(
         loggers("spec.jobLoggers", &spec.job_loggers, job_log_dir)?,
         loggers("spec.loggers", &spec.loggers, log_dir)?,
     );
+    let layer = wiring::cache_layer(spec.cache_layer.as_ref().map(|layer| &layer.layer), release)?;
+    let cache_layer = match layer.zip(spec.cache_layer.as_ref()) {
+        Some((layer, JobServiceCacheLayer { redis, .. })) => {
+            let field = "spec.cacheLayer.redis";
+            let database = wiring::redis_database(field, redis.database)?;
+            Some((layer, wiring::redis(sources, trust, field, &redis.server, release)?, database))
+        }
+        None => None,
+    };
     Ok(file::JobService {
         tls: is_tls(spec.served()),
         workers: count(spec.worker_pool.workers),
@@ -103,6 +112,7 @@ fn input(
             .clone()
             .unwrap_or_else(|| redis_namespace(site.namespace(), site.component())),
         redis_idle_timeout: duration("spec.workerPool.redisPool.idleTimeout", &pool.idle_timeout)?,
+        cache_layer,
         log_level: level(&spec.loggers),
         job_loggers,
         loggers,

@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::{ConfigMapEnvSource, EnvFromSource, PersistentVo
 use windlass::{Kinds, PlanError};
 
 use crate::api::names::blueprint;
-use crate::api::trivy::{Trivy, TrivyJobs, TrivyPool, TrivySpec};
-use crate::catalogue::{self, Release};
+use crate::api::trivy::{Trivy, TrivyJobs, TrivyPool, TrivySpec, TrivyUpdate};
+use crate::catalogue::{self, Feature, Release, refuse_ignored};
 use crate::config::outbound::Outbound;
 use crate::config::trivy as file;
 use crate::wiring::{self, certificate, is_tls};
@@ -107,12 +107,29 @@ fn input(
         offline_scan: spec.offline_scan,
         insecure: server.insecure,
         timeout: duration("spec.timeout", &spec.timeout)?,
-        db_repository: None,
-        java_db_repository: None,
+        db_repository: repository(release, update, "dbRepository", |update| &update.db_repository)?,
+        java_db_repository: repository(release, update, "javaDBRepository", |update| {
+            &update.java_db_repository
+        })?,
         github_token: token.map(|secret| sources.key("spec.update.githubTokenRef", secret, "github-token")),
         redis: redis(spec, release, sources, trust)?,
         outbound: outbound(spec),
     })
+}
+
+/// Returns a repository of Trivy's databases, or an error if the release does not read it.
+fn repository(
+    release: &Release,
+    update: Option<&TrivyUpdate>,
+    name: &str,
+    field: fn(&TrivyUpdate) -> &Option<String>,
+) -> Result<Option<String>, PlanError> {
+    let repository = update.and_then(|update| field(update).clone()).filter(|text| !text.is_empty());
+    let value = repository.as_ref().map(|text| text as &dyn std::fmt::Display);
+    match refuse_ignored(release, Feature::TrivyRepositories, &format!("spec.update.{name}"), value) {
+        Some(refusal) => Err(refusal.into()),
+        None => Ok(repository),
+    }
 }
 
 /// Returns the HTTP proxy. `spec.proxy` is newer than `spec.server.proxy` and takes precedence.

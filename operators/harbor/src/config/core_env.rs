@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::catalogue::{Feature, Release};
 
+use super::cache_layer::CacheLayer;
 use super::database::{self, Database, Pool};
 use super::env::{Environment, SecretKey};
 use super::outbound::Outbound;
@@ -49,6 +50,8 @@ pub(crate) struct Core {
     pub redis_idle_timeout: Duration,
     /// The Redis of the registry's cache with its database index, for garbage collection.
     pub registry_redis: Option<(Redis, u8)>,
+    /// The cache layer; `None` if it is disabled.
+    pub cache_layer: Option<CacheLayer>,
     /// The URLs of the other components.
     pub urls: Urls,
     /// The driver of the registry's storage: `filesystem`, `s3`, …
@@ -114,6 +117,9 @@ pub(crate) fn render(core: &Core, release: &Release, secret: &str) -> Rendered {
     core.database.environment(&mut environment, release, &database::CORE, &core.database_password, core.pool);
     environment.set("DATABASE_TYPE", "postgresql");
     redis(&mut environment, &mut vault, core);
+    if let Some(layer) = core.cache_layer {
+        layer.environment(&mut environment, &mut vault, release, &core.redis, core.redis_idle_timeout);
+    }
     if let Some(metrics) = &core.metrics {
         metrics.environment(&mut environment, "core");
     }

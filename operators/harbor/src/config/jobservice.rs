@@ -6,6 +6,7 @@ use windlass_operator::yaml::{Map, Node, Style};
 
 use crate::catalogue::{Feature, Release};
 
+use super::cache_layer::CacheLayer;
 use super::env::{Environment, SecretKey};
 use super::outbound::Outbound;
 use super::redis::Redis;
@@ -34,6 +35,8 @@ pub(crate) struct JobService {
     pub redis_namespace: String,
     /// Idle timeout of connections to Redis.
     pub redis_idle_timeout: Duration,
+    /// The cache layer with the Redis of Core and the index of Core's database; `None` if it is disabled.
+    pub cache_layer: Option<(CacheLayer, Redis, u8)>,
     /// The loggers of jobs; at least one.
     pub(crate) job_loggers: Vec<Logger>,
     /// The loggers of JobService itself; at least one.
@@ -116,6 +119,12 @@ pub(crate) fn render(jobservice: &JobService, release: &Release, secret: &str) -
         .set("REGISTRY_URL", &jobservice.registry_url)
         .set("REGISTRY_CONTROLLER_URL", &jobservice.registry_controller_url)
         .set("INTERNAL_TLS_ENABLED", jobservice.tls);
+    if let Some((layer, redis, database)) = &jobservice.cache_layer {
+        let idle = jobservice.redis_idle_timeout;
+        let url = redis.url_with_idle_timeout(*database, idle);
+        environment.secret("_REDIS_URL_CORE", &vault.put("_REDIS_URL_CORE", url));
+        layer.environment(&mut environment, &mut vault, release, redis, idle);
+    }
     if jobservice.tls {
         environment
             .set("INTERNAL_TLS_CERT_PATH", format!("{SSL_DIR}/tls.crt"))

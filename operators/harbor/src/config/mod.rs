@@ -9,6 +9,7 @@
 //! chooses names of objects. Mount paths are constants beside the code that refers to them.
 
 pub(crate) mod address;
+pub(crate) mod cache_layer;
 pub(crate) mod chartmuseum;
 pub(crate) mod confidential;
 pub(crate) mod core_env;

@@ -18,6 +18,8 @@ pub mod index {
     pub const JOBSERVICE: u8 = 2;
     /// Trivy: job queue and reports.
     pub const TRIVY: u8 = 5;
+    /// Cache layer of Core, shared with JobService.
+    pub const CACHE_LAYER: u8 = 7;
 }
 
 /// A Redis server, or the Sentinels of one.

@@ -85,6 +85,7 @@ pub(super) fn core(release: &Release, tls: bool) -> Core {
         redis: redis(),
         redis_database: index::CORE,
         redis_idle_timeout: seconds(30),
+        cache_layer: None,
         registry_redis: Some((redis(), index::REGISTRY)),
         urls: Urls {
             core: format!("{}:{}", url(tls, "core"), if tls { 443 } else { 80 }),
@@ -122,6 +123,7 @@ pub(super) fn jobservice(tls: bool) -> JobService {
         redis_database: index::JOBSERVICE,
         redis_namespace: "jobservice::default::sample-harbor".to_owned(),
         redis_idle_timeout: seconds(30),
+        cache_layer: None,
         job_loggers: vec![
             Logger::Database { level: level(), sweeper: Some(seconds(14 * 24 * 3600)) },
             Logger::Stdout { level: level() },

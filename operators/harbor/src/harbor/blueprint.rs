@@ -416,6 +416,20 @@ mod tests {
     }
 
     #[test]
+    fn the_cache_layer_and_the_repositories_of_trivy_reach_the_components() {
+        let mut value = serde_json::to_value(harbor("2.15.2", false)).unwrap();
+        value["spec"]["core"] = json!({"cacheLayer": {"expireHours": 12}});
+        value["spec"]["trivy"] =
+            json!({"storage": {}, "dbRepository": "mirror/db", "javaDBRepository": "mirror/java"});
+        let objects = objects(&serde_json::from_value(value).unwrap());
+        assert_eq!(one(&objects, "Core")["spec"]["cacheLayer"], json!({"expireHours": 12}));
+        let layer = json!({"expireHours": 12, "redis": {"host": "redis", "database": 0}});
+        assert_eq!(one(&objects, "JobService")["spec"]["cacheLayer"], layer);
+        let update = json!({"dbRepository": "mirror/db", "javaDBRepository": "mirror/java", "skip": false});
+        assert_eq!(one(&objects, "Trivy")["spec"]["update"], update);
+    }
+
+    #[test]
     fn drawing_twice_gives_the_same() {
         for harbor in [harbor("2.15.2", true), full("2.6.2", true)] {
             assert_eq!(objects(&harbor), objects(&harbor));

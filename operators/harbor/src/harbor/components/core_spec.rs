@@ -30,6 +30,7 @@ impl Wiring<'_> {
             secret_ref: self.credential(Credential::CoreSecret),
             components: self.neighbours(),
             database: self.core_database(&core),
+            cache_layer: core.cache_layer,
             http: None,
             log: Some(CoreLog { level: common.log_level.core() }),
             metrics: core.metrics.clone(),

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::api::JobService;
 use crate::api::embedded::Embedded;
 use crate::api::jobservice::{
-    FileLogger, JobBackend, JobServiceCore, JobServiceRegistry, JobServiceSpec, JobServiceStorage,
-    JobServiceTokenService, Loggers, StdoutLogger, Volume, WorkerPool,
+    FileLogger, JobBackend, JobServiceCacheLayer, JobServiceCore, JobServiceRegistry, JobServiceSpec,
+    JobServiceStorage, JobServiceTokenService, Loggers, StdoutLogger, Volume, WorkerPool,
 };
 use crate::api::redis::{RedisPool, database};
 use crate::catalogue::Component;
@@ -29,6 +29,7 @@ impl Wiring<'_> {
         let mut certificate_refs = jobs.certificate_refs.clone();
         let authority = self.database.certificate_ref.iter();
         certificate_refs.extend(authority.filter(|secret| !jobs.certificate_refs.contains(secret)).cloned());
+        let layer = common.core.as_ref().and_then(|core| core.cache_layer);
         let file = FileLogger { level, sweeper: Some(LOGS_KEPT.into()), volume: None };
         let spec = JobServiceSpec {
             component: self.component(Some(&jobs.component), Component::JobService),
@@ -39,6 +40,7 @@ impl Wiring<'_> {
                 url: self.core_url(),
                 secret_ref: self.credential(Credential::CoreSecret),
             },
+            cache_layer: layer.map(|layer| JobServiceCacheLayer { layer, redis: self.redis(database::CORE) }),
             job_loggers: Loggers { files: Some(vec![file]), ..Loggers::default() },
             loggers: Loggers { stdout: Some(StdoutLogger { level }), ..Loggers::default() },
             metrics: jobs.metrics.clone(),

@@ -51,6 +51,8 @@ impl Wiring<'_> {
                     .clone()
                     .or_else(|| self.github_token().map(|_| self.names.with("trivy-github"))),
                 skip: trivy.skip_update,
+                db_repository: trivy.db_repository.clone(),
+                java_db_repository: trivy.java_db_repository.clone(),
             }),
         };
         Trivy { metadata: self.metadata(), spec, status: None }
