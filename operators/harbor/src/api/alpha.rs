@@ -62,6 +62,7 @@ pub(super) fn lacks(kind: &str) -> Vec<&'static [&'static str]> {
                 &["expose", "core", "ingress", "ingressClassName"],
                 &["expose", "notary", "ingress", "ingressClassName"],
                 &["jobservice", "metrics"],
+                &["jobservice", "jobLogs"],
                 &["jobservice", "storage"],
                 &["trivy", "offlineScan"],
                 &["trivy", "dbRepository"],

@@ -111,6 +111,10 @@ pub struct HarborJobService {
     /// Prometheus metrics of JobService. If unset, JobService serves no metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Metrics>,
+    /// Destination of the logs of jobs, which are kept for 14 days. If unset, they are in files of the pod
+    /// and are lost with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job_logs: Option<HarborJobLogs>,
     /// Volumes of JobService. If unset, there is no volume for scan data exports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage: Option<HarborJobServiceStorage>,
@@ -123,9 +127,27 @@ impl Default for HarborJobService {
             certificate_refs: Vec::new(),
             worker_count: ten(),
             metrics: None,
+            job_logs: None,
             storage: None,
         }
     }
+}
+
+/// Destination of the logs of jobs. Exactly one of `database` and `claimName` is needed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "(has(self.database) && self.database) != has(self.claimName)",
+    "message": "set either database to true, or claimName",
+}]))]
+pub struct HarborJobLogs {
+    /// Write the logs of jobs to the Harbor database (logger `DB` of JobService). Default: false.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub database: bool,
+    /// Name of the PersistentVolumeClaim for the logs of jobs (logger `FILE` of JobService). Several replicas
+    /// on different nodes need a claim with `ReadWriteMany`. If unset, there is no volume.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim_name: Option<String>,
 }
 
 /// Volumes of JobService's pods.

@@ -84,6 +84,19 @@ pub(super) fn common(new: &HarborCommon, found: &mut Findings) {
         );
     }
     exposed("spec.expose.core", &new.expose.core, found);
+    if let Some(logs) = new.jobservice.as_ref().and_then(|jobs| jobs.job_logs.as_ref()) {
+        match (logs.database, &logs.claim_name) {
+            (true, Some(claim)) => found.invalid(
+                "spec.jobservice.jobLogs.claimName",
+                claim,
+                "database is true too: keep one of them, because the logs of jobs are in one place",
+            ),
+            (false, None) => {
+                found.required("spec.jobservice.jobLogs", "set database to true, or claimName");
+            }
+            (true, None) | (false, Some(_)) => {}
+        }
+    }
     for (name, spec) in components(new) {
         component(&format!("spec.{name}"), spec, found);
     }
@@ -254,6 +267,12 @@ pub(super) mod tests {
                 "write IPv4 or IPv6",
             ),
             (json!({"notary": {}}), "spec.expose.notary", "set how it is exposed"),
+            (json!({"jobservice": {"jobLogs": {}}}), "spec.jobservice.jobLogs", "set database to true"),
+            (
+                json!({"jobservice": {"jobLogs": {"database": true, "claimName": "logs"}}}),
+                "spec.jobservice.jobLogs.claimName",
+                "keep one of them",
+            ),
             (json!({"expose": {"core": {"service": {}}}}), "spec.expose.core.service", "keep one of them"),
             (
                 json!({"registryctl": {"nodeSelector": {"a": "b"}}}),
