@@ -135,7 +135,7 @@ fn wanted(common: &HarborCommon) -> Wanted<'static> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::validation::Judged as _;
+    use crate::api::validation::Judged;
     use crate::api::{Harbor, HarborCluster};
     use serde_json::json;
 
@@ -183,9 +183,22 @@ mod tests {
         serde_json::from_value(json!({"metadata": {"name": "x"}, "spec": spec, "status": status})).unwrap()
     }
 
-    fn errors(old: &Harbor, new: &Harbor) -> String {
+    /// Returns a HarborCluster with built-in parts and the same settings.
+    fn cluster(version: &str, more: serde_json::Value, status: &serde_json::Value) -> HarborCluster {
+        let mut spec = serde_json::to_value(harbor(version, more)).unwrap();
+        for part in ["cache", "database", "storage"] {
+            spec[part] = json!({"kind": "BuiltIn", "spec": {}});
+        }
+        serde_json::from_value(json!({"metadata": {"name": "x"}, "spec": spec, "status": status})).unwrap()
+    }
+
+    fn errors<K: Judged>(old: &K, new: &K) -> String {
+        judgement(Some(old), new)
+    }
+
+    fn judgement<K: Judged>(old: Option<&K>, new: &K) -> String {
         let mut found = Findings::default();
-        new.judge(Some(old), &ByCatalogue, &mut found);
+        new.judge(old, &ByCatalogue, &mut found);
         if found.is_fine() { String::new() } else { format!("{found:?}") }
     }
 
@@ -240,12 +253,75 @@ mod tests {
 
     #[test]
     fn users_n9_an_update_refuses_the_removed_components_that_a_creation_refuses() {
-        let judge = |old: serde_json::Value| {
-            let status = json!({"version": "2.15.2"});
-            errors(&object("2.15.2", old, &status), &object("2.15.2", json!({"chartmuseum": {}}), &status))
-        };
-        assert!(judge(json!({})).contains("spec.chartmuseum"));
-        assert!(!judge(json!({"chartmuseum": {}})).contains("spec.chartmuseum"), "the stored object has it");
+        let version = "2.15.2";
+        let status = json!({"version": version});
+        let expose = json!({"core": {"ingress": {"host": "harbor.example.com"}}, "notary": {}});
+        for (component, spec) in [
+            ("spec.chartmuseum", json!({"chartmuseum": {}})),
+            ("spec.notary", json!({"notary": {}, "expose": expose})),
+        ] {
+            let none = || json!({});
+            for (kind, created, added, kept) in [
+                (
+                    "Harbor",
+                    judgement(None, &object(version, spec.clone(), &none())),
+                    errors(&object(version, none(), &status), &object(version, spec.clone(), &status)),
+                    errors(
+                        &object(version, spec.clone(), &status),
+                        &object(version, together(&spec, json!({"portal": {}})), &status),
+                    ),
+                ),
+                (
+                    "HarborCluster",
+                    judgement(None, &cluster(version, spec.clone(), &none())),
+                    errors(&cluster(version, none(), &status), &cluster(version, spec.clone(), &status)),
+                    errors(
+                        &cluster(version, spec.clone(), &status),
+                        &cluster(version, together(&spec, json!({"portal": {}})), &status),
+                    ),
+                ),
+            ] {
+                assert!(created.contains(component), "{kind}: {created}");
+                assert_eq!(added, created, "{kind}: one set of rules for both");
+                assert_eq!(kept, "", "{kind}: the stored object has {component}");
+            }
+        }
+    }
+
+    /// Returns the fields of both objects.
+    fn together(one: &serde_json::Value, other: serde_json::Value) -> serde_json::Value {
+        let mut all = one.clone();
+        all.as_object_mut().unwrap().extend(other.as_object().unwrap().clone());
+        all
+    }
+
+    #[test]
+    fn users_n18_samples_of_upstream_1_0_to_1_2_are_refused_with_the_documented_message() {
+        let page = include_str!("../../../docs/harbor/from-upstream.md");
+        let readme = include_str!("../README.md");
+        for (upstream, line, version) in
+            [("1.0", "2.2", "2.2.1"), ("1.1", "2.3", "2.3.0"), ("1.2", "2.4", "2.4.0")]
+        {
+            let none = json!({});
+            let harbor = |version: &str| judgement(None, &object(version, json!({}), &none));
+            let cluster = |version: &str| judgement(None, &cluster(version, json!({}), &none));
+            for refused in [harbor(version), cluster(version)] {
+                for part in
+                    ["spec.version", version, line, "can no longer be created", "choose one of 2.5, 2.6"]
+                {
+                    assert!(refused.contains(part), "{part} in {refused}");
+                }
+            }
+            assert_eq!([harbor("2.5.0"), cluster("2.5.0")], ["", ""], "the documented remedy");
+            for text in [page, readme] {
+                assert!(text.contains(upstream) && text.contains(line), "{upstream} {line}");
+            }
+        }
+        assert!(page.contains("cannot be created") && readme.contains("can no longer be created"));
+        for text in [page, readme] {
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(text.contains("`spec.version` to 2.5.0 or newer"), "the remedy");
+        }
     }
 
     #[test]

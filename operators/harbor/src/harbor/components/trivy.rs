@@ -84,10 +84,76 @@ fn volume(claim: Option<&Claim>) -> Volume {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use crate::api::Harbor;
-    use crate::harbor::blueprint::samples::{full, wired};
+    use crate::harbor::blueprint::samples::{full, harbor, wired};
+
+    /// Upstream's operator, archived, is the reference: what it wrote for the same Harbor, in our own values.
+    #[test]
+    fn users_d1_trivy_has_the_settings_that_upstream_gave_it() {
+        let empty = || json!({"volumeSource": {"emptyDir": {}}});
+        let server = || {
+            json!({"debugMode": false, "ignoreUnfixed": false, "insecure": false, "idleTimeout": "60s",
+                "readTimeout": "15s", "writeTimeout": "15s"})
+        };
+        let with = |mut base: Value, field: &str, value: Value| {
+            base[field] = value;
+            base
+        };
+        let claims = json!({
+            "cachePersistentVolume": {"claimName": "scan-db", "readOnly": false, "prefix": "ignored"},
+            "reportsPersistentVolume": {"claimName": "scan-reports"},
+        });
+        let claimed = json!({
+            "cache": {"volumeSource": {"persistentVolumeClaim": {"claimName": "scan-db", "readOnly": false}}},
+            "reports": {"volumeSource": {"persistentVolumeClaim": {"claimName": "scan-reports"}}},
+        });
+        let trivy = |storage: Value| json!({"storage": storage});
+        let nowhere = || json!({"cache": empty(), "reports": empty()});
+        let update = || json!({"skip": false});
+        // Name, Harbor's trivy, Harbor's expose.core.tls, and the expected storage, server and update.
+        let cases = [
+            ("without claims", trivy(json!({})), Value::Null, nowhere(), server(), update()),
+            ("with claims", trivy(claims), Value::Null, claimed, server(), update()),
+            (
+                "with a certificate for users",
+                trivy(json!({})),
+                json!({"certificateRef": "for-users"}),
+                nowhere(),
+                with(server(), "tokenServiceCertificateAuthorityRefs", json!(["for-users"])),
+                update(),
+            ),
+            (
+                "with a token and without updates",
+                with(with(trivy(json!({})), "githubTokenRef", json!("gh")), "skipUpdate", json!(true)),
+                Value::Null,
+                nowhere(),
+                server(),
+                json!({"githubTokenRef": "gh", "skip": true}),
+            ),
+        ];
+        for (name, trivy, tls, storage, server, update) in cases {
+            let mut harbor = serde_json::to_value(harbor("2.6.2", false)).unwrap();
+            harbor["spec"]["trivy"] = trivy;
+            harbor["spec"]["expose"]["core"]["tls"] = tls;
+            harbor["spec"]["redis"] =
+                json!({"host": "cache.example.com", "port": 6380, "passwordRef": "cache"});
+            let harbor: Harbor = serde_json::from_value(harbor).unwrap();
+            let found = wired(&harbor, |wiring| serde_json::to_value(wiring.trivy().spec).unwrap());
+            let redis = json!({
+                "host": "cache.example.com", "port": 6380, "passwordRef": "cache", "database": 5,
+                "namespace": "harbor.scanner.trivy:store",
+            });
+            let expected = json!({"storage": storage, "server": server, "update": update, "redis": redis});
+            for (field, expected) in expected.as_object().unwrap() {
+                assert_eq!(&found[field], expected, "{name}: {field}");
+            }
+            let all = json!(["UNKNOWN", "LOW", "MEDIUM", "HIGH", "CRITICAL"]);
+            assert_eq!((&found["severities"], &found["timeout"]), (&all, &json!("5m0s")), "{name}");
+            assert_eq!(found["vulnerabilityTypes"], json!(["os", "library"]), "{name}");
+        }
+    }
 
     #[test]
     fn users_d1_a_trivy_without_claims_has_empty_directories_without_a_size_limit() {
