@@ -2,7 +2,7 @@
 //! converted.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result};
 use harbor_operator::api::harbor::HarborCommon;
@@ -117,6 +117,41 @@ fn typed(object: &Value) -> Result<Value> {
         "RegistryController" => through::<RegistryController>(object),
         "Trivy" => through::<Trivy>(object),
         kind => anyhow::bail!("{kind} is none of ours"),
+    }
+}
+
+/// Sizes of the definitions as JSON, in bytes, when the rule was introduced. Every client of a cluster
+/// downloads them, and the API server keeps them in memory: raise a number only for fields that are worth it.
+const RECORDED: [(&str, usize); 12] = [
+    ("ChartMuseum", 28_850),
+    ("Core", 32_593),
+    ("Exporter", 18_867),
+    ("Harbor", 125_238),
+    ("HarborCluster", 147_648),
+    ("JobService", 30_676),
+    ("NotaryServer", 17_554),
+    ("NotarySigner", 15_100),
+    ("Portal", 11_851),
+    ("Registry", 57_450),
+    ("RegistryController", 13_363),
+    ("Trivy", 25_168),
+];
+
+#[test]
+fn users_no_definition_grows_by_more_than_a_tenth_over_its_recorded_size() {
+    let sizes = definitions().into_iter().map(|definition| {
+        let size = serde_json::to_string(&definition).unwrap().len();
+        (definition.spec.names.kind, size)
+    });
+    let sizes: BTreeMap<String, usize> = sizes.collect();
+    assert_eq!(sizes.len(), RECORDED.len(), "record the size of every kind: {sizes:?}");
+    for (kind, recorded) in RECORDED {
+        let size = sizes[kind];
+        let most = recorded + recorded / 10;
+        assert!(size <= most, "{kind} has {size} bytes, at most {most} are allowed (recorded: {recorded})");
+        // A number far above the size would hide growth.
+        let least = recorded - recorded / 10;
+        assert!(size >= least, "{kind} has {size} bytes: record that number instead of {recorded}");
     }
 }
 
