@@ -208,7 +208,9 @@ async fn seam_m6_owners_whose_requests_hang_do_not_hold_up_a_healthy_one_of_anot
 
     // Nothing was released so far: the healthy owner did not wait for an answer that a bad one got.
     assert_eq!(noisy.services().await?, [""; 0]);
-    (forbidden.remove(), hanging.discard(), hanging.remove());
+    forbidden.remove();
+    hanging.discard();
+    hanging.remove();
     operator.stop().await
 }
 
