@@ -139,8 +139,8 @@ impl PlanMetrics {
         own
     }
 
-    /// Sets the number of owners that have a series each in `windlass_owner_condition`. Default: 1000. With 0,
-    /// no owner has one. `windlass_owners_without_metrics` counts the owners that are left out.
+    /// Sets the number of owners that have a series each in `windlass_owner_condition`. Default: 1000. With
+    /// 0, no owner has one. `windlass_owners_without_metrics` counts the owners that are left out.
     #[must_use]
     pub fn owner_limit(self, limit: usize) -> Self {
         self.owners.all.lock().limit = limit;

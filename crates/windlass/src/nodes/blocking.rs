@@ -8,7 +8,7 @@ pub(super) async fn run<T: Send + 'static>(
     make: impl FnOnce() -> Result<T, PlanError> + Send + 'static,
 ) -> Result<T, NodeError> {
     match tokio::task::spawn_blocking(make).await {
-        Ok(made) => Ok(made?),
+        Ok(result) => Ok(result?),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
             Err(_) => Err(NodeError::transient(Reason::Unavailable, "the process is stopping")),

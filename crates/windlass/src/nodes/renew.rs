@@ -358,8 +358,8 @@ mod tests {
         let (resource, key) = (ResourceType::of::<Secret>(), ObjectKey::namespaced("shop", "tls"));
         let renew = Renew { resource, key, recipe: String::new(), make: Arc::new(make) };
         let objects = |count| vec![Value::Null; count];
-        let made = renew.made(Timestamp::UNIX_EPOCH, Some(Value::Null), objects(2), objects(1)).await;
-        assert_eq!(made.unwrap_err().to_string(), "elsewhere (2, 1, true)");
+        let result = renew.made(Timestamp::UNIX_EPOCH, Some(Value::Null), objects(2), objects(1)).await;
+        assert_eq!(result.unwrap_err().to_string(), "elsewhere (2, 1, true)");
     }
 
     fn secret(due: &str, made: &str, fields: &Value) -> Live {

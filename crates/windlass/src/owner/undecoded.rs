@@ -43,7 +43,7 @@ impl OwnerHandle for UndecodedOwner {
     fn view(&self) -> Result<OwnerView, OwnerError> {
         let Unreadable { resource, meta, .. } = &self.unreadable;
         let (status, fields) = (self.written_status(), self.status_fields.clone());
-        OwnerView::undecoded(resource.clone(), &self.object_meta, meta, status, fields)
+        OwnerView::undecoded((**resource).clone(), &self.object_meta, meta, status, fields)
     }
 
     fn meta(&self) -> &Meta {

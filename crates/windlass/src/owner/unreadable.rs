@@ -11,9 +11,9 @@ use windlass_runtime::resource::ResourceType;
 #[derive(thiserror::Error)]
 #[error("the object cannot be read as a {}: {what}; correct that, or update the operator", resource.kind)]
 pub(crate) struct Unreadable {
-    pub(super) resource: ResourceType,
+    pub(super) resource: Box<ResourceType>,
     what: String,
-    pub(super) meta: Meta,
+    pub(super) meta: Box<Meta>,
     /// The whole object, without its `managedFields`.
     pub(super) object: Value,
     /// Field managers, and the top-level fields of the status that each has applied.
@@ -46,7 +46,8 @@ impl Unreadable {
             None => format!("{place} is not what this operator's schema says"),
         };
         let object = serde_json::from_slice(text).unwrap_or_default();
-        Self { resource, what, meta: meta.clone(), object, status_fields: status_fields.into() }
+        let (resource, meta) = (Box::new(resource), Box::new(meta.clone()));
+        Self { resource, what, meta, object, status_fields: status_fields.into() }
     }
 }
 

@@ -102,14 +102,12 @@ impl OwnerView {
     /// another one may set it on objects of theirs, so there this controller must have applied the object.
     pub(crate) fn has(&self, meta: &Meta) -> bool {
         let namespace = meta.namespace();
-        match meta.controller() {
-            Some(controller) => controller.uid == self.uid && self.can_be_referred_to_from(namespace),
-            None => {
-                let labelled = meta.labels.get(label::OWNER);
-                labelled.is_some_and(|uid| **uid == *self.uid.to_string())
-                    && (namespace == self.namespace() || !meta.managed.is_empty())
-            }
+        if let Some(controller) = meta.controller() {
+            return controller.uid == self.uid && self.can_be_referred_to_from(namespace);
         }
+        let labelled = meta.labels.get(label::OWNER);
+        labelled.is_some_and(|uid| **uid == *self.uid.to_string())
+            && (namespace == self.namespace() || !meta.managed.is_empty())
     }
 
     /// Returns whether this owner may delete a live object: a copy that somebody made of one of its objects

@@ -202,10 +202,15 @@ impl Corner {
     /// Gives a bundle another spec.
     pub(crate) async fn respec(&self, name: &str, spec: &BundleSpec) -> Result<()> {
         let bundles = self.namespace.api::<Bundle>();
-        let mut bundle = bundles.get(name).await?;
-        bundle.spec = spec.clone();
-        bundles.replace(name, &PostParams::default(), &bundle).await?;
-        Ok(())
+        loop {
+            let mut bundle = bundles.get(name).await?;
+            bundle.spec = spec.clone();
+            match bundles.replace(name, &PostParams::default(), &bundle).await {
+                // The operator has written the status in between.
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                replaced => return Ok(replaced.map(drop)?),
+            }
+        }
     }
 
     /// Annotates a bundle, as a user does.
