@@ -65,8 +65,8 @@ impl NodeResult {
 }
 
 /// The metrics of all blueprints of a process: `windlass_node_total` by controller, kind and result,
-/// `windlass_node_seconds`, and `windlass_node_fights_total`; and `windlass_owner_condition` by owner, up to a
-/// [limit](Self::owner_limit). Created once and shared by all blueprints.
+/// `windlass_node_seconds`, and `windlass_node_fights_total`; and `windlass_owner_condition` by owner, up to
+/// a [limit](Self::owner_limit). Created once and shared by all blueprints.
 #[derive(Clone, Debug)]
 pub struct PlanMetrics {
     owners: OwnerGauges,
@@ -115,8 +115,8 @@ impl PlanMetrics {
         own
     }
 
-    /// Sets the number of owners that have a series each in `windlass_owner_condition`. Default: 1000. With 0,
-    /// no owner has one. `windlass_owners_without_metrics` counts the owners that are left out.
+    /// Sets the number of owners that have a series each in `windlass_owner_condition`. Default: 1000. With
+    /// 0, no owner has one. `windlass_owners_without_metrics` counts the owners that are left out.
     #[must_use]
     pub fn owner_limit(self, limit: usize) -> Self {
         self.owners.all.lock().limit = limit;

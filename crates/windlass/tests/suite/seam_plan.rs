@@ -298,8 +298,8 @@ impl Blueprint for Optional {
     }
 }
 
-/// Deletes an owner while no operator runs, and starts one that cannot list a kind of the owner's objects. The
-/// owner must stay until that kind was listed.
+/// Deletes an owner while no operator runs, and starts one that cannot list a kind of the owner's objects.
+/// The owner must stay until that kind was listed.
 async fn tear_down_unlisted(hint: &str, fault: Action, words: &str) -> Result<()> {
     let corner = Corner::new(or_not_run!(TestEnv::shared().await), hint).await?;
     let operator = corner.operate(PlanController::of(Optional)).await?;

@@ -214,8 +214,8 @@ async fn seam_m6_owners_whose_requests_hang_do_not_hold_up_a_healthy_one_of_anot
     operator.stop().await
 }
 
-/// Makes a bundle undecodable, as a CRD does that admits more than the operator knows. Returns its status when
-/// that says so.
+/// Makes a bundle undecodable, as a CRD does that admits more than the operator knows. Returns its status
+/// when that says so.
 async fn make_unreadable(corner: &Corner, name: &str) -> Result<Value> {
     corner.change("Bundle", name, json!({"spec": {"number": "hunter2"}})).await?;
     let is_told = |object: &Value| condition(object, "Stalled")["status"] == "True";
