@@ -11,7 +11,8 @@ impl Requests {
     /// created in this log, with no read (get or list) of `owners` (a plural, `harbors`) in the object's
     /// namespace by the same replica between the creation and the delete. A replica is known by its user and
     /// its user agent: the read of a former leader does not excuse its successor. Replicas with one user
-    /// agent are told apart by the [name](crate::proxy::FaultProxy::name_replica) that their proxies append to it.
+    /// agent are told apart by the [name](crate::proxy::FaultProxy::name_replica) that their proxies append
+    /// to it.
     ///
     /// It says nothing of objects that were created before the log begins.
     pub fn deletes_without_a_read_of(&self, owners: &str) -> Vec<String> {

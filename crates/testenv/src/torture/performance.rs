@@ -18,8 +18,9 @@ const NO_NEWS: Duration = Duration::from_millis(200);
 /// others.
 const UNDISTURBED_CALM: u32 = 3;
 
-/// The least time that a step of the undisturbed run may take: it says nothing about recovery.
-const UNDISTURBED_PATIENCE: Duration = Duration::from_mins(1);
+/// The least time that a step of the undisturbed run may take: it says nothing about recovery, and a machine
+/// with many other jobs needs more than a minute for a rollout.
+const UNDISTURBED_PATIENCE: Duration = Duration::from_mins(5);
 
 /// The factor by which a disturbed step may take longer than the same step did undisturbed, on a machine so
 /// busy that the author's patience is too short.

@@ -4,7 +4,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use windlass_runtime::key::ObjectKey;
 
-/// Wakes owners.
+/// A channel that wakes owners.
 #[derive(Clone)]
 pub(crate) struct Wake(mpsc::Sender<ObjectKey>);
 

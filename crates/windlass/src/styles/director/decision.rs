@@ -40,14 +40,14 @@ pub enum DecisionState {
     Working(String),
     /// The actor would move something and must not yet.
     Waiting {
-        /// The reason.
+        /// The reason for the wait.
         why: String,
         /// The time at which the actor wants to be asked again, if no change is expected to wake the owner.
         until: Option<Timestamp>,
     },
     /// The actor does not do what the owner's spec asks for.
     Refused {
-        /// The reason.
+        /// The reason for the refusal.
         why: String,
         /// The remedy: what the user can do.
         remedy: String,
@@ -272,7 +272,7 @@ impl<E> Decision<E> {
         self
     }
 
-    /// Adds findings.
+    /// Adds several findings.
     pub fn findings(mut self, findings: impl IntoIterator<Item = Finding>) -> Self {
         self.findings.extend(findings);
         self

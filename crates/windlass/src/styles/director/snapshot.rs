@@ -43,7 +43,7 @@ pub struct Observed<O> {
 /// # }
 /// ```
 pub struct Snapshot<'a, D: Director> {
-    /// The owner.
+    /// The owner of the plan.
     pub owner: &'a D::Owner,
     /// The objects of the cluster that decisions read.
     pub facts: &'a D::Facts,
