@@ -90,12 +90,17 @@ async fn a_converged_director_writes_nothing_and_a_restart_only_observes() -> Re
     let operator = corner.operate(director(&store)).await?;
     create(&corner, spec(2)).await?;
     corner.until::<Cell>("one", "Ready", "True").await?;
+    // The decisions of the status follow a moment later.
+    let is_settled = |cell: &Cell| cell.status.as_ref().is_some_and(|status| status.decisions.is_empty());
+    corner.see::<Cell>("one", "no decision is left to show", is_settled).await?;
     operator.stop().await?;
 
     let mark = corner.mark()?;
     let observed = store.observations.load(Ordering::SeqCst);
     let operator = corner.operate(director(&store)).await?;
     observed_after(&store, observed).await?;
+    // One reconcile before the first observation, and one after it.
+    operator.looked_after(1.0).await?;
     assert_eq!(corner.writes_since(mark)?, Vec::<String>::new());
     change(&corner, json!({"spec": {"members": 3}})).await?;
     corner.until::<Cell>("one", "Ready", "True").await?;

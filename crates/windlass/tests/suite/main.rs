@@ -6,6 +6,7 @@
 
 mod deletion;
 mod director;
+mod director_torture;
 mod drift;
 mod faults;
 mod inputs;

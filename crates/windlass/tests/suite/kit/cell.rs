@@ -176,9 +176,11 @@ impl Actor<CellDirector> for Join {
     }
 
     fn decide(&self, pass: &Asked<'_>, _: &mut Intent) -> Decision<Call> {
-        let facts = pass.snapshot.facts;
-        if facts.pods.is_empty() {
-            return Decision::idle();
+        let (has, name) = (replicas(pass), pass.snapshot.owner.name_any());
+        let ready = pass.snapshot.facts.pods.iter().filter(|pod| pod.is_ready());
+        let ready: Vec<&str> = ready.map(|pod| pod.metadata.name()).collect();
+        if has == 0 || ready.is_empty() {
+            return not_all_ready(has);
         }
         let members = match members(pass) {
             Known::Known(members) => members,
@@ -188,21 +190,22 @@ impl Actor<CellDirector> for Join {
             }
         };
         // A pod beyond the replicas is about to go, even if the spec asks for its ordinal again.
-        let wanted = pass.snapshot.owner.spec.members.min(replicas(pass));
-        let name = pass.snapshot.owner.name_any();
+        let wanted = pass.snapshot.owner.spec.members.min(has);
         let ordinal = |pod: &str| pod.rsplit('-').next().and_then(|ordinal| ordinal.parse::<i32>().ok());
-        let joins = facts.pods.iter().filter(|pod| pod.is_ready()).map(|pod| pod.metadata.name());
-        let joins = joins.filter(|pod| !members.contains(*pod));
-        let joins: Vec<&str> = joins
-            .filter(|pod| pod.starts_with(&name) && ordinal(pod).is_some_and(|at| at < wanted))
-            .collect();
-        match joins.first() {
+        let joins = |pod: &&str| !members.contains(*pod) && ordinal(pod).is_some_and(|at| at < wanted);
+        match ready.iter().copied().find(joins) {
             Some(pod) => Decision::working("a member joins")
-                .finding(Finding::acted(*pod, "joins"))
-                .effect(Effect::from(Call::Join((*pod).to_owned())).after::<StatefulSet>(name)),
+                .finding(Finding::acted(pod, "joins"))
+                .effect(Effect::from(Call::Join(pod.to_owned())).after::<StatefulSet>(name)),
+            None if ready.len() < usize::try_from(has).unwrap_or(0) => not_all_ready(has),
             None => Decision::idle(),
         }
     }
+}
+
+/// The pods of the cache may be older than the set: the cell is not ready before all of them are seen.
+fn not_all_ready(replicas: i32) -> Decision<Call> {
+    if replicas == 0 { Decision::idle() } else { Decision::waiting("not all pods are ready").and_continue() }
 }
 
 impl Actor<CellDirector> for Grow {
