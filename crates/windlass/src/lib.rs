@@ -186,5 +186,5 @@ pub use styles::{
     Action, Actor, ActorTrace, Answer, Applied, AppliedNode, Blueprint, Controls, Decided, Decision,
     DecisionState, DecisionStatus, Deletion, Depth, Director, Effect, Field, Finding, FindingResult,
     HeldStatus, Next, ObjectAction, Observed, OwnerKind, Pass, PlanController, PlanControllerError,
-    Rehearsal, Sketch, Snapshot, Timing, Trace, applied, decide, preview, rehearse, sketch,
+    Rehearsal, Sketch, Snapshot, Timing, Trace, WorkloadFacts, applied, decide, preview, rehearse, sketch,
 };

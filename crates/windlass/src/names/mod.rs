@@ -90,6 +90,8 @@ pub mod status {
     pub const COMPLETE: &str = "completeGeneration";
     /// The objects that were generated once.
     pub const GENERATED: &str = "generated";
+    /// The decisions of a director's actors.
+    pub const DECISIONS: &str = "decisions";
 }
 
 /// The Secret that holds the digest key of an installation.
@@ -137,6 +139,7 @@ mod tests {
             status::OBSERVED,
             status::COMPLETE,
             status::GENERATED,
+            status::DECISIONS,
         ];
         assert_eq!(
             all.join(" "),
@@ -144,7 +147,7 @@ mod tests {
              windlass.dev/retain windlass.dev/prune first windlass.dev/due windlass.dev/made-from windlass.dev/made-at windlass.dev/dependencies \
              windlass.dev/paused windlass.dev/paused-because windlass.dev/class windlass.dev/adopt windlass.dev/regenerate windlass.dev/allow-prune \
              windlass.dev/teardown windlass.dev/undo .marks .records windlass.dev/data-version -digest-key windlass.dev/digest-key key \
-             observedGeneration completeGeneration generated"
+             observedGeneration completeGeneration generated decisions"
         );
     }
 }

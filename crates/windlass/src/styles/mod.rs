@@ -15,6 +15,6 @@ pub use self::controls::{Controls, Deletion, OwnerKind};
 pub use self::director::{
     Action, Actor, ActorTrace, Answer, Decided, Decision, DecisionState, DecisionStatus, Depth, Director,
     Effect, Field, Finding, FindingResult, HeldStatus, Next, ObjectAction, Observed, Pass, Rehearsal,
-    Snapshot, Timing, Trace, decide, rehearse,
+    Snapshot, Timing, Trace, WorkloadFacts, decide, rehearse,
 };
 pub use self::preview::{Sketch, preview, sketch};

@@ -12,6 +12,7 @@ mod effect;
 mod field;
 mod observers;
 mod preview;
+mod settled;
 mod snapshot;
 mod style;
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub use self::decision::{
 };
 pub use self::field::Field;
 pub use self::preview::{Rehearsal, rehearse};
+pub use self::settled::WorkloadFacts;
 pub use self::snapshot::{Depth, Observed, Snapshot};
 pub(super) use self::style::Directing;
 pub use self::timing::Timing;

@@ -21,6 +21,7 @@ use super::trace::{Answer, Trace};
 use crate::error::PlanError;
 use crate::live::Known;
 use crate::metrics::PlanMetrics;
+use crate::names::status::DECISIONS;
 use crate::needs::Wake;
 use crate::nodes::ActorState;
 use crate::owner::PlanState;
@@ -170,7 +171,7 @@ impl<D: Director> Style<D> for Directing<D> {
         *pass.due.lock() = due;
         let mut own = own.unwrap_or_else(|| json!({}));
         if !shown.is_empty() {
-            own["decisions"] = json!(shown);
+            own[DECISIONS] = json!(shown);
         }
         Some(own)
     }

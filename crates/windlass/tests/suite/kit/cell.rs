@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use windlass::{
     Actor, Controls, Decision, DecisionStatus, Depth, Director, Effect, Field, Finding, Kinds, Known, Needs,
-    Observed, Pass, Plan, PlanError, Snapshot, Status, Timing,
+    Observed, Pass, Plan, PlanError, Snapshot, Status, Timing, WorkloadFacts,
 };
 use windlass_runtime::cache::Shape;
 use windlass_runtime::controller::Error;
@@ -84,7 +84,7 @@ struct SetSpec {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct SetStatus {
-    observed_generation: i64,
+    observed_generation: Option<i64>,
     update_revision: Option<Str>,
 }
 
@@ -176,12 +176,7 @@ impl Actor<CellDirector> for Join {
     }
 
     fn decide(&self, pass: &Asked<'_>, _: &mut Intent) -> Decision<Call> {
-        let (has, name) = (replicas(pass), pass.snapshot.owner.name_any());
-        let ready = pass.snapshot.facts.pods.iter().filter(|pod| pod.is_ready());
-        let ready: Vec<&str> = ready.map(|pod| pod.metadata.name()).collect();
-        if has == 0 || ready.is_empty() {
-            return not_all_ready(has);
-        }
+        let name = pass.snapshot.owner.name_any();
         let members = match members(pass) {
             Known::Known(members) => members,
             Known::Unknown(why) => {
@@ -190,22 +185,30 @@ impl Actor<CellDirector> for Join {
             }
         };
         // A pod beyond the replicas is about to go, even if the spec asks for its ordinal again.
-        let wanted = pass.snapshot.owner.spec.members.min(has);
-        let ordinal = |pod: &str| pod.rsplit('-').next().and_then(|ordinal| ordinal.parse::<i32>().ok());
-        let joins = |pod: &&str| !members.contains(*pod) && ordinal(pod).is_some_and(|at| at < wanted);
-        match ready.iter().copied().find(joins) {
-            Some(pod) => Decision::working("a member joins")
-                .finding(Finding::acted(pod, "joins"))
-                .effect(Effect::from(Call::Join(pod.to_owned())).after::<StatefulSet>(name)),
-            None if ready.len() < usize::try_from(has).unwrap_or(0) => not_all_ready(has),
-            None => Decision::idle(),
+        let wanted = pass.snapshot.owner.spec.members.min(replicas(pass));
+        let missing =
+            (0..wanted).map(|ordinal| format!("{name}-{ordinal}")).find(|pod| !members.contains(pod));
+        let Some(missing) = missing else { return Decision::idle() };
+        let is_ready = |pod: &Arc<PodShape>| pod.metadata.name() == missing && pod.is_ready();
+        if pass.snapshot.facts.pods.iter().any(is_ready) {
+            return Decision::working("a member joins")
+                .finding(Finding::acted(&*missing, "joins"))
+                .effect(Effect::from(Call::Join(missing)).after::<StatefulSet>(name));
         }
+        let held = Finding::held(missing, "pod is ready", "its pod is not ready, or has not been seen yet");
+        Decision::waiting("a member has not joined").finding(held).and_continue()
     }
 }
 
-/// The pods of the cache may be older than the set: the cell is not ready before all of them are seen.
-fn not_all_ready(replicas: i32) -> Decision<Call> {
-    if replicas == 0 { Decision::idle() } else { Decision::waiting("not all pods are ready").and_continue() }
+/// Returns the reason why the set and its pods do not agree yet.
+fn unsettled(set: &SetShape, pods: &[Arc<PodShape>]) -> Option<String> {
+    let facts = WorkloadFacts {
+        generation: set.metadata.generation,
+        observed_generation: set.status.observed_generation,
+        replicas: set.spec.replicas.into(),
+        pods: pods.iter().filter(|pod| !pod.metadata.deleting).count(),
+    };
+    facts.why_unsettled()
 }
 
 impl Actor<CellDirector> for Grow {
@@ -260,8 +263,9 @@ impl Actor<CellDirector> for Roll {
         let Facts { set, pods } = pass.snapshot.facts;
         let Some(set) = set else { return Decision::idle() };
         let revision = set.status.update_revision.as_deref();
-        if set.status.observed_generation != set.metadata.generation || revision.is_none() {
-            return Decision::waiting("the StatefulSet controller has not seen the last change");
+        if let Some(why) = unsettled(set, pods) {
+            return Decision::waiting("the pods have not followed the set")
+                .finding(Finding::held("set", "settled", why));
         }
         let old: Vec<&Arc<PodShape>> = pods.iter().filter(|pod| pod.revision() != revision).collect();
         let Some(next) = old.last() else { return Decision::idle() };

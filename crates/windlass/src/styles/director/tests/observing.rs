@@ -24,6 +24,11 @@ struct Bench {
     woken: Receiver<ObjectKey>,
 }
 
+/// Lets time pass. The clock of these tests is paused: it jumps, and nobody waits.
+async fn pass_time(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
 fn key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("shop", name)
 }
@@ -86,7 +91,7 @@ async fn software_at_rest_is_observed_at_the_interval_and_wakes_nobody_without_a
     let mut bench = Bench::new();
     bench.follow(at_rest());
     bench.woken().await;
-    tokio::time::sleep(Duration::from_mins(10)).await;
+    pass_time(Duration::from_mins(10)).await;
     let many = bench.observations();
     assert!((9..=12).contains(&many), "{many} observations in ten minutes");
     assert!(bench.is_quiet());
@@ -101,7 +106,7 @@ async fn an_interval_of_none_means_on_change_only() {
     let silent = Wanted { timing: Timing { at_rest: None, ..Timing::default() }, ..at_rest() };
     bench.follow(silent);
     bench.woken().await;
-    tokio::time::sleep(Duration::from_hours(5)).await;
+    pass_time(Duration::from_hours(5)).await;
     assert_eq!(bench.observations(), 1);
 }
 
@@ -110,7 +115,7 @@ async fn an_observation_from_before_an_effect_is_not_used() {
     let mut bench = Bench::new();
     bench.follow(at_rest());
     bench.woken().await;
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    pass_time(Duration::from_secs(5)).await;
     {
         let _end = bench.observers.effect(&key("tank"), "Add(3)");
         let target = "tank".to_owned();
@@ -143,7 +148,7 @@ async fn a_new_generation_is_not_judged_by_an_older_observation() {
     let mut bench = Bench::new();
     bench.follow(at_rest());
     bench.woken().await;
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    pass_time(Duration::from_secs(5)).await;
     let View::Ended(Known::Unknown(why)) = bench.view(2) else { panic!("an old observation was used") };
     assert_eq!(why, "generation 2 has not been observed yet");
     bench.woken().await;
@@ -157,7 +162,7 @@ async fn there_is_at_most_one_observation_a_second_however_many_effects_there_ar
     bench.woken().await;
     for _ in 0..50 {
         drop(bench.observers.effect(&key("tank"), "Add(1)"));
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        pass_time(Duration::from_millis(100)).await;
     }
     let began = bench.water.began.lock().clone();
     assert!(began.len() >= 5, "{began:?}");
@@ -172,7 +177,7 @@ async fn a_hanging_observation_is_given_up_and_repeated_less_and_less_often() {
     bench.woken().await;
     let why = "the software was not observed within 10 s".to_owned();
     assert_eq!(bench.level(), Some(Known::Unknown(why)));
-    tokio::time::sleep(Duration::from_hours(1)).await;
+    pass_time(Duration::from_hours(1)).await;
     let began = bench.water.began.lock().clone();
     assert!((12..30).contains(&began.len()), "{} attempts in an hour", began.len());
     *bench.water.slow.lock() = Duration::ZERO;
@@ -187,12 +192,12 @@ async fn owners_that_hang_do_not_delay_the_others() {
     for at in 0..300 {
         bench.observers.follow(&key(&format!("bad-{at}")), UID, 1, "tank".to_owned(), at_rest());
     }
-    tokio::time::sleep(Duration::from_millis(10)).await;
+    pass_time(Duration::from_millis(10)).await;
     let began = Instant::now();
     bench.follow(at_rest());
     let own = || matches!(bench.view(1), View::Ended(_));
     while !own() {
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        pass_time(Duration::from_millis(100)).await;
     }
     // Five groups of 64 start a second apart, and its own observation takes nine.
     assert!(began.elapsed() < Duration::from_secs(16), "{:?}", began.elapsed());
@@ -203,7 +208,7 @@ async fn a_full_observation_is_made_at_once_when_it_is_asked_for() {
     let mut bench = Bench::new();
     bench.follow(at_rest());
     bench.woken().await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    pass_time(Duration::from_secs(3)).await;
     bench.follow(Wanted { depth: Depth::Full, moving: true, ..at_rest() });
     bench.woken().await;
     let depths: Vec<Depth> = bench.water.began.lock().iter().map(|(_, depth)| *depth).collect();
@@ -233,7 +238,7 @@ async fn a_forgotten_owner_is_not_observed_any_more() {
     bench.follow(at_rest());
     bench.woken().await;
     bench.observers.forget(&key("tank"));
-    tokio::time::sleep(Duration::from_hours(1)).await;
+    pass_time(Duration::from_hours(1)).await;
     assert_eq!(bench.observations(), 1);
     assert_eq!(bench.level(), None);
 }
@@ -243,7 +248,7 @@ async fn a_cancelled_effect_counts_as_sent() {
     let mut bench = Bench::new();
     bench.follow(at_rest());
     bench.woken().await;
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    pass_time(Duration::from_secs(2)).await;
     let sending = async {
         let _end = bench.observers.effect(&key("tank"), "Add(1)");
         std::future::pending::<()>().await;
@@ -267,6 +272,6 @@ async fn a_change_of_decisions_is_shown_at_most_once_a_minute() {
     let shown = |state: &str| bench.observers.shown(&key("tank"), decision(state));
     assert_eq!(shown("Working"), (decision("Working"), None));
     assert_eq!(shown("Idle"), (decision("Working"), Some(Duration::from_mins(1))));
-    tokio::time::sleep(Duration::from_mins(1)).await;
+    pass_time(Duration::from_mins(1)).await;
     assert_eq!(shown("Idle"), (decision("Idle"), None));
 }
