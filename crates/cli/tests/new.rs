@@ -188,7 +188,10 @@ fn users_n14_a_project_finds_windlass_from_any_directory_and_with_an_installed_p
     let place = tempfile::tempdir().unwrap();
     // As `cargo install` does: the program alone, in a directory that has nothing to do with the checkout.
     let installed = place.path().join("windlass");
-    fs::copy(env!("CARGO_BIN_EXE_windlass"), &installed).unwrap();
+    // Copied by another process: a child that another test starts meanwhile would inherit the open file of
+    // this one, and a program that is open for writing cannot be executed.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_windlass")).arg(&installed).status().unwrap();
+    assert!(copied.success());
     let output = Command::new(&installed).args(SHOP).current_dir(place.path()).output().unwrap();
     assert_succeeds(&output);
     let manifest = fs::read_to_string(place.path().join("shop/Cargo.toml")).unwrap();
