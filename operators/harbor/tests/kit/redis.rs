@@ -72,8 +72,8 @@ fn quoted(word: &str) -> String {
 
 /// Asks a Redis by URL, with Redis' own client; gives what it printed.
 ///
-/// Where the URL names no user, it gets the name of the one that is meant: this client would send an empty
-/// name, where Harbor's send none.
+/// A URL without a user name gets the name `default`: this client would send an empty name, and Harbor's
+/// clients send none.
 pub(crate) fn ask(url: &str, authority: Option<&Path>, words: &[&str]) -> String {
     let mut command = Packages::get().command("redis-cli");
     let url = url.replacen("://:", "://default:", 1);

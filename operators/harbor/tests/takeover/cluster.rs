@@ -1,9 +1,9 @@
 //! A HarborCluster with a cache, a database and a storage that other operators run, as the first operator of
 //! these kinds left it.
 //!
-//! What that gave to others is found in their hands: the keys of MinIO are nobody's, the registry's copy of
-//! them, the Ingress and the claims are the Tenant's. And two Secrets of Zalando's operator it took into its
-//! own.
+//! The objects have the owners that the first operator gave them: the keys of MinIO have none; the registry's
+//! copy of the keys, the Ingress and the claims belong to the Tenant; and the first operator owns two Secrets
+//! of Zalando's operator.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -153,8 +153,8 @@ impl<E: fmt::Debug> fmt::Display for Action<E> {
     }
 }
 
-/// A request about an object of the cluster that is no apply: each carries the uid and the resource version
-/// that the decision was made from, and fails if the object has changed since.
+/// A request about an object of the cluster that is no apply. Each carries the uid that the decision was made
+/// from; a deletion also carries the resource version, and fails if the object has changed since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectAction {
     pub(super) verb: ObjectVerb,
